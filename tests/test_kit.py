@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits import kit
-from pmbandits.kit import Policy, Setup, kernel, pull, state
+from pmbandits.kit import (
+    Policy,
+    Setup,
+    cdf_of,
+    kernel,
+    largest,
+    per_arm,
+    per_pair,
+    pull,
+    random_beta,
+    random_gamma,
+    random_normal,
+    rewards_of,
+    state,
+    utility_interval,
+)
 from pmbandits.testing import PolicyContract
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -24,10 +43,10 @@ unpack = state(left=int)
 def choose(memory: int) -> int:
     """Three pulls of arm 0, then three of arm 1, if it plays; the policy counts down in a number of its own."""
     s = unpack(memory)
-    s.left -= 1
-    if s.left == 0:
-        s.left = 6
-    return pull(s, 0 if s.left > 3 or s.n_arms == 1 else 1)
+    s.own.left -= 1
+    if s.own.left == 0:
+        s.own.left = 6
+    return pull(s, 0 if s.own.left > 3 or s.n_arms == 1 else 1)
 
 
 @kernel
@@ -89,3 +108,155 @@ def test_two_policies_cannot_have_one_name() -> None:
 
         class Another(Policy, name="track", choose=choose, update=update):
             pass
+
+
+# ---- state of one's own, random numbers, rewards and sets --------------------------------------------------------
+# Names that the library's own state has, too; arrays for each arm and each pair.
+open_thompson = state(width=float, x=int, value=per_arm(float), start=per_pair(int))
+
+
+@kernel
+def thompson_choose(memory: int) -> int:
+    """The arm whose draw from its Beta posterior is the largest; counts how often each arm came after each other."""
+    s = open_thompson(memory)
+    for i in range(s.n_arms):
+        wins = s.sums[i]
+        s.own.value[i] = random_beta(s, 1.0 + wins, 1.0 + s.n_rewards[i] - wins)
+        s.index[i] = s.own.value[i]
+    arm = largest(s)
+    s.own.start[s.own.x, arm] += 1
+    s.own.x = arm
+    s.own.width += 0.5
+    return pull(s, arm)
+
+
+@kernel
+def thompson_update(memory: int) -> None:
+    s = open_thompson(memory)
+    for i in range(s.n_arms):
+        s.mix[i] = s.pulls[i] / s.t if s.t > 0 else 1.0 / s.n_arms
+    s.dirty = 0
+
+
+class MyThompson(Policy, name="my_thompson", choose=thompson_choose, update=thompson_update, unpack=open_thompson):
+    """Thompson sampling for 0/1 rewards."""
+
+    def setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
+        return Setup(
+            numbers={"width": 2.0, "value": np.arange(n_arms)}, confidence=self.choose_confidence_set(support, n_arms)
+        )
+
+
+class TestMyThompson(PolicyContract):
+    def make(self, seed: int = 0) -> Policy:
+        return MyThompson("mean", n_arms=2, support=pmb.Binary(), seed=seed)
+
+
+def test_what_a_policy_remembers_has_names_of_its_own_and_is_saved() -> None:
+    policy = MyThompson("mean", n_arms=3, support=pmb.Binary())
+    assert policy.own["width"] == 2.0 and policy.own["value"].tolist() == [0.0, 1.0, 2.0]
+    for t in range(50):
+        policy.tell(policy.ask(), float(t % 3 == 0))
+    own = policy.own
+    assert own["width"] == 27.0 and own["start"].shape == (3, 3) and own["start"].sum() == 50
+    file = io.BytesIO()
+    policy.save(file)
+    again = pmb.load(file)
+    assert again.own["start"].tolist() == own["start"].tolist()
+    assert again.ask(20).tolist() == policy.ask(20).tolist()
+    run = pmb.simulate("mean", pmb.Bandit.bernoulli([0.2, 0.8]), ["my_thompson"], 400, trials=5)
+    assert run.regret("MyThompson")[1][:, -1].mean() < 0.1
+
+
+@kernel
+def reads(memory: int, arm: int, x: float, out: Any, mixture: Any, found: Any) -> int:
+    s = kit.unpack(memory)
+    found[0] = cdf_of(s, arm, x)
+    found[1], found[2] = utility_interval(s, mixture)
+    for k in range(3, found.size, 3):
+        found[k], found[k + 1], found[k + 2] = random_normal(s), random_beta(s, 2.0, 5.0), random_gamma(s, 0.5)
+    return rewards_of(s, arm, out)
+
+
+@pytest.mark.parametrize(
+    ("support", "estimates"),
+    [(pmb.Binary(), "exact"), (pmb.Finite([0, 1, 3]), "exact"), (pmb.Interval(0, 3), "exact")],
+    ids=str,
+)
+def test_kernels_read_rewards_and_sets(support: Any, estimates: str) -> None:
+    policy = pmb.PMUCB("gini", n_arms=2, support=support, horizon=1000, estimates=estimates)
+    rewards = [1.0, 0.0, 1.0, 1.0, 0.0] if support == pmb.Binary() else [3.0, 0.0, 1.0, 1.0, 3.0]
+    policy.tell([0] * 5, rewards)
+    policy.tell([1] * 3, [0.0, 1.0, 0.0])
+    out, found, even = np.full(9, -1.0), np.zeros(3 + 3 * 4000), np.array([0.5, 0.5])
+    assert reads(policy._clone()._memory_with_radii().address, 0, 1.0, out, even, found) == 5
+    assert out[:5].tolist() == sorted(rewards) and (out[5:] == -1).all()
+    assert found[0] == np.mean(np.array(rewards) <= 1.0)
+    values = pmb.GiniDeviation().value(rewards + [0.0, 1.0, 0.0], [0.1] * 5 + [0.5 / 3] * 3)
+    assert found[1] <= values <= found[2]
+    drawn = found[3:].reshape(-1, 3)
+    for column, true in enumerate((st.norm(), st.beta(2, 5), st.gamma(0.5))):
+        assert st.kstest(drawn[:, column], true.cdf).pvalue > 0.001
+
+
+# ---- mistakes: one sentence each ---------------------------------------------------------------------------------
+@kernel
+def half(memory: int) -> int:
+    return pull(kit.unpack(memory), 0.5)
+
+
+@kernel
+def by_zero(memory: int) -> int:
+    s = kit.unpack(memory)
+    return pull(s, 1 // s.rewards)
+
+
+@kernel
+def no_shares(memory: int) -> None:
+    s = kit.unpack(memory)
+    for i in range(s.n_arms):
+        s.mix[i] = 0.2
+    s.dirty = 0
+
+
+def policy_of(name: str, choose: Any, update: Any = update, **methods: Any) -> Any:
+    body = {"setup": lambda self, metric, n_arms, support: Setup(), "__module__": __name__, **methods}
+    return types.new_class(
+        name, (Policy,), {"name": name, "choose": choose, "update": update}, lambda d: d.update(body)
+    )
+
+
+MADE: dict[str, Any] = {"metric": "gini", "n_arms": 2, "support": pmb.Binary()}
+
+
+def test_a_forgotten_decorator_a_missing_return_and_wrong_numbers_are_said_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"choose of bare is not compiled; write @kernel above def"):
+        policy_of("bare", lambda memory: 0)
+    with pytest.raises(TypeError, match=r"setup of nothing must end with return Setup\(...\), but it returned None"):
+        policy_of("nothing", choose, setup=lambda self, metric, n_arms, support: None)(**MADE)
+    with pytest.raises(TypeError, match=r"the kernel half cannot be compiled: argument number 2 of pull must be"):
+        policy_of("halves", half)(**MADE).ask()
+    with pytest.raises(ZeroDivisionError):
+        policy_of("zeros", by_zero)(**MADE).ask()
+    with pytest.raises(ZeroDivisionError):
+        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), policy_of("zeros", by_zero)(), 10, trials=1)
+
+
+def test_a_mixture_that_is_none_is_said_where_it_is_read() -> None:
+    cls = policy_of("no_shares", choose_first, no_shares)
+    with pytest.raises(RuntimeError, match=r"update of no_shares .* \[0.2, 0.2\], which adds up to 0.4"):
+        _ = cls(**MADE).mixture
+    with pytest.raises(RuntimeError, match=r"in trial 0, after 10 rounds: .*adds up to 0.4"):
+        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), cls(), 10, trials=1)
+
+
+@kernel
+def choose_first(memory: int) -> int:
+    return pull(kit.unpack(memory), 0)
+
+
+def test_a_recipe_says_what_is_missing() -> None:
+    with pytest.raises(ValueError, match=r"recipe: n_arms \(or names\) and support are missing"):
+        pmb.Vet("gini").ask()
+    with pytest.raises(ValueError, match=r"recipe: support is missing. Give it"):
+        pmb.Vet("gini", n_arms=2).ask()

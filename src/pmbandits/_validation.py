@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import numbers as numeric_types
 import re
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +20,18 @@ IntArray = NDArray[np.int64]
 
 # Weights that come from decimal fractions (0.1 three times and 0.7) miss 1 by rounding only.
 WEIGHT_TOLERANCE = 1e-9
+
+# What other libraries call it.
+_SYNONYMS = {
+    "random_state": "seed",
+    "rng": "seed",
+    "n_trials": "trials",
+    "n_workers": "n_jobs",
+    "T": "horizon",
+    "k": "n_arms",
+}
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def is_number(value: Any) -> bool:
@@ -64,12 +79,38 @@ def within(
 
 def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
     """A whole number with a lower and maybe an upper limit."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)  # 1e3 is a whole number, too
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {short(value)}.")
     if value < lo or (hi is not None and value > hi):
         limit = f"at least {lo}" if hi is None else f"between {lo} and {hi}"
         raise ValueError(f"{name} must be {limit}, got {short(value)}.")
     return int(value)
+
+
+def seed(name: str, value: Any, most: int = 2**53) -> int:
+    """The seed of random numbers; ``None`` is a new one, different in every call."""
+    return secrets.randbelow(most) if value is None else whole(name, value, 0, most)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as they stand in a sentence: ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function answer an argument that it does not have with the nearest name that it has."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> R:
+        for key in named:
+            if key not in known:
+                raise TypeError(unknown_name_message(f"{function.__name__} has no argument", key, known))
+        return function(*given, **named)
+
+    return call
 
 
 def check_finite_width(name: str, lo: float, hi: float) -> None:
@@ -155,6 +196,7 @@ def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> 
 def unknown_name_message(what: str, value: Any, known: Sequence[str]) -> str:
     """The sentence for a word that does not exist, with the nearest one as a suggestion."""
     near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.4) if isinstance(value, str) else []
+    near = [_SYNONYMS[value]] if isinstance(value, str) and _SYNONYMS.get(value) in known else near
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
     return f"{what} {short(value)}.{suggestion} Known: {', '.join(known)}."
 

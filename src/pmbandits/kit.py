@@ -20,8 +20,24 @@ of the policy's memory, and ``s = unpack(memory)`` gives names to what is in it:
 
 If :class:`Setup` has a grid, ``s.index`` has one number for each row of the grid instead.
 
-Numbers of your own are declared with ``unpack = state(boost=float, turns=int)``, and are then ``s.boost`` and
-``s.turns``. They begin with the values in ``Setup(numbers={"boost": 2.0})``, or with 0. They are saved with the policy.
+What a policy remembers of its own is declared with ``unpack = state(boost=float, wins=per_arm(float))``. It is then
+``s.own.boost`` and ``s.own.wins[i]``, in a name space of its own. It begins with the values in
+``Setup(numbers={"boost": 2.0})``, or with 0, and is saved with the policy. In Python it is ``policy.own``.
+
+Rewards, estimates and confidence sets are read in kernels by functions that work for every support:
+
+======================================  ====================================================================
+``rewards_of(s, i, out)``               the rewards of arm i, sorted, into ``out``; returns how many
+``cdf_of(s, i, x)``                     the share of the rewards of arm i that are at most x
+``utility(s, a)``                       the utility of the mixture ``a`` for the rewards so far
+``arm_utilities(s, out)``               the utility of every arm alone, into ``out``
+``utility_interval(s, a)``              the smallest and largest utility inside the confidence sets; they are kept
+                                        if ``setup`` returns ``Setup(confidence=self.choose_confidence_set(support,
+                                        n_arms))``
+``random_share(s)``, ``random_below``   random numbers by the policy's seed: from 0 to 1, and whole ones;
+``random_normal``, ``random_beta``,     normal, Beta and gamma variates
+``random_gamma``
+======================================  ====================================================================
 
 All other functions here are steps to be used in kernels, or checks of options. The guide "A policy of your own" has two
 complete policies.
@@ -47,9 +63,11 @@ Examples
 
 from __future__ import annotations
 
+from pmbandits.confidence._bounds import utility_interval
 from pmbandits.engine.options import (
     above,
     anything,
+    check_confidence,
     known_estimates,
     one_of,
     option,
@@ -60,15 +78,17 @@ from pmbandits.engine.options import (
 )
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
+from pmbandits.estimates._for_authors import cdf_of, rewards_of
 from pmbandits.estimates._utility import arm_utilities, empirical_slopes, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._continuous_search import best_mixture
 from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._pairwise_ascent import grain
 from pmbandits.mixtures._tracking import explore_or_track, fewest, largest, most_behind, play_alone, pull
-from pmbandits.policies.baselines import random_below, random_share
+from pmbandits.policies._draws import random_below, random_beta, random_gamma, random_normal, random_share
 from pmbandits.state.compile import kernel
-from pmbandits.state.numba_types import state, unpack
+from pmbandits.state.numba_types import own_state as state
+from pmbandits.state.numba_types import per_arm, per_pair, unpack
 
 __all__ = [
     "Policy",
@@ -77,6 +97,8 @@ __all__ = [
     "anything",
     "arm_utilities",
     "best_mixture",
+    "cdf_of",
+    "check_confidence",
     "due",
     "empirical_slopes",
     "explore_or_track",
@@ -92,16 +114,23 @@ __all__ = [
     "most_behind",
     "one_of",
     "option",
+    "per_arm",
+    "per_pair",
     "play_alone",
     "probability",
     "pull",
     "random_below",
+    "random_beta",
+    "random_gamma",
+    "random_normal",
     "random_share",
     "ready",
+    "rewards_of",
     "share",
     "state",
     "unpack",
     "utility",
+    "utility_interval",
     "whole",
     "within",
 ]

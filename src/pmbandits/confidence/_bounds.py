@@ -221,6 +221,13 @@ def wasserstein_ball_bound(s: State, a: FloatArray, sign: float, radius: float) 
     return s.low * h_value(s.h, 1.0) + sign * inside
 
 
+@shared("state, floats -> two floats")
+def utility_interval(s: State, a: FloatArray) -> tuple[float, float]:
+    """The smallest and the largest utility that a mixture can have while every arm stays in its confidence set."""
+    update_confidence_sets(s)
+    return utility_bound(s, a, PESSIMISTIC), utility_bound(s, a, OPTIMISTIC)
+
+
 @kernel
 def mixture_bounds(s: State, a: FloatArray) -> tuple[float, float, float]:
     """The lower bound, the empirical value and the upper bound of a mixture's utility; nan if no distribution fits."""

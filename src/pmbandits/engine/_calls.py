@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmbandits import _validation
 from pmbandits._validation import FloatArray, IntArray
 from pmbandits.estimates._rewards import CHANGED, OK, record
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
@@ -17,6 +18,7 @@ from pmbandits.state.numba_types import unpack
 
 CHOOSE_SIGNATURE, UPDATE_SIGNATURE = "memory -> int", "memory -> none"
 choose_by_address, update_by_address = caller(CHOOSE_SIGNATURE), caller(UPDATE_SIGNATURE)
+MIXTURE_TOLERANCE = 1e-6  # by which shares may miss 1 in all
 INVALID_CHOICE = -2  # returned if the policy's own kernel did not count exactly one pull of one of its arms
 
 
@@ -91,6 +93,19 @@ def invalid_choice_error(policy: str, n_arms: int) -> RuntimeError:
     return RuntimeError(
         f"the kernel choose of {policy} must return pull(s, arm), once a round, with an arm from 0 to {n_arms - 1}; "
         "it returned another number, or counted no pull, or more than one."
+    )
+
+
+def is_mixture(mixture: FloatArray) -> bool:
+    """Whether these are shares: none below 0, and together 1. A row each, if there are several."""
+    return bool((mixture >= -MIXTURE_TOLERANCE).all() and (abs(mixture.sum(axis=-1) - 1.0) <= MIXTURE_TOLERANCE).all())
+
+
+def invalid_mixture_error(policy: str, mixture: FloatArray) -> RuntimeError:
+    """The error to raise when the update kernel of a user's policy left something else than shares."""
+    return RuntimeError(
+        f"the kernel update of {policy} must leave shares in s.mix that are at least 0 and add up to 1, but it left "
+        f"{_validation.short(mixture.tolist())}, which adds up to {mixture.sum():.6g}."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bernoulli_wasserstein import SHAPES
@@ -27,7 +28,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode, has_single_peak, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
 from pmbandits.mixtures._survival_table import MAX_KNOTS
-from pmbandits.state.layout import SIZES, places
+from pmbandits.state.layout import OWN_PREFIX, SIZES, places
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
@@ -121,6 +122,11 @@ class MemoryBuilding(ConfidenceChoice):
                 f"measure them in a larger unit, so that none is larger than {LARGEST_REWARD:g}."
             )
         setup = self.setup(metric, n_arms, support)
+        if not isinstance(setup, Setup):
+            raise TypeError(
+                f"setup of {type(self).__name__} must end with return Setup(...), but it returned "
+                f"{_validation.short(setup)}."
+            )
         points = None
         if isinstance(support, (Binary, Finite)):
             points = support.atoms
@@ -163,8 +169,13 @@ class MemoryBuilding(ConfidenceChoice):
             uses_chords=bool(uses_chords),
         )
 
-    def _write_numbers(self, memory: Memory, numbers: Mapping[str, float]) -> None:
-        for name, number in numbers.items():
+    def _write_numbers(self, memory: Memory, numbers: Mapping[str, Any]) -> None:
+        own = {field.name for field in self._own}
+        for given, number in numbers.items():
+            name = OWN_PREFIX + given if OWN_PREFIX + given in own else given
+            if name in own and name in memory.places.arrays:
+                memory.field(name)[...] = number
+                continue
             if not memory.has_scalar(name):
                 raise ValueError(
                     f"{type(self).__name__} sets a number {name!r} that its state does not have; declare it, unpack = "

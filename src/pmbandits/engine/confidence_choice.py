@@ -97,7 +97,7 @@ class ConfidenceChoice(Algorithm):
         half = 0.5 * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
         return half / 4.0**doubled if horizon is not None else half / (arms << doubled)
 
-    def _choose_confidence_set(
+    def choose_confidence_set(
         self, support: Support, n_arms: int, *, share: float = 1.0, needs_wasserstein: bool = False
     ) -> ConfidenceSet:
         """The confidence set that the options name; wider, as its meaning says, where rewards are not kept exactly.
@@ -105,7 +105,7 @@ class ConfidenceChoice(Algorithm):
         ``share`` is its share of δ. ``needs_wasserstein``: the policy needs W1 radii of the distributions. On the
         line that is best known of balls.
         """
-        horizon, delta = self.options.get("horizon"), self.options["delta"]
+        horizon, delta = self.options.get("horizon"), self.options.get("delta")
         how, fineness = self._reward_storage(support)
         arms, doubled = self._n_arms_sharing_delta(n_arms)
         if how == "sketch":  # half of δ is for the sketches
@@ -115,7 +115,7 @@ class ConfidenceChoice(Algorithm):
         if share < 1.0:
             delta = share * (delta if delta is not None else 0.05 if horizon is None else 1.0 / horizon)
         cells = fineness if how == "binned" else None
-        name = self.options["confidence"]
+        name = self.options.get("confidence", "auto")
         if needs_wasserstein and isinstance(support, Real) and isinstance(name, str) and name == "auto":
             name = "wasserstein"
         chosen = confidence_set(name, support, arms, horizon=horizon, delta=delta, cells=cells)
@@ -150,7 +150,7 @@ class ConfidenceChoice(Algorithm):
         if plan.forgetting is None:
             return plan.confidence
         now = partial(
-            self._choose_confidence_set, support, memory.n_arms, share=current_delta_share(memory, plan.forgetting)
+            self.choose_confidence_set, support, memory.n_arms, share=current_delta_share(memory, plan.forgetting)
         )
         return sets_after_forgetting(plan.confidence, plan.forgetting, now)
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from pmbandits import _validation
 from pmbandits.engine._calls import CHOOSE_SIGNATURE
 from pmbandits.engine.plan import Plan
 from pmbandits.engine.roster import Roster
@@ -48,8 +49,12 @@ class LockedMemory:
 
     def _must_be_bound(self) -> None:
         if "_now" not in self.__dict__:
+            known = {"metric": "metric", "names": "n_arms (or names)", "support": "support"}
+            missing = [words for name, words in known.items() if getattr(self, name) in (None, ())]
             raise ValueError(
-                f"this {type(self).__name__} is a recipe: give metric, n_arms and support, or call bind(...)."
+                f"this {type(self).__name__} is a recipe: {_validation.listed(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing. Give {'it' if len(missing) == 1 else 'them'}, "
+                "or call bind(metric, n_arms, support)."
             )
 
     @property

@@ -20,7 +20,7 @@ class Setup:
     grid : the mixtures among which it chooses, one in each row. For each row there is space for one number in ``value``
         and in ``index``. Without a grid there is space for one number of each arm.
     epsilon : the spacing of the grid, if it has one.
-    numbers : single numbers of the state, by name: the policy's own, and those of the library that it sets.
+    numbers : the first values of the policy's own numbers and arrays, by name; and numbers of the library that it sets.
     confidence : the confidence sets that it keeps, if any.
     begin : a kernel that is run once on the new state.
     table : whether the arms' distributions are also laid out on a table of cells, and arms that are left out are
@@ -30,7 +30,7 @@ class Setup:
 
     grid: FloatArray | None = None
     epsilon: float | None = None
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
     confidence: ConfidenceSet | None = None
     begin: Callable[[int], Any] | None = None
     table: bool = False

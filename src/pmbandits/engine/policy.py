@@ -94,7 +94,7 @@ class Policy(Saving, DeclaredOptions):
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MAX_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
-    _given_seed: int = option(default=0, alias="seed", check=whole(0, 2**53))
+    _given_seed: int | None = option(default=0, alias="seed", check=_validation.seed)
     _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MAX_ARMS))
     _given_shares: Any = option(default=None, alias="shares", check=share_constraints.check_shares)
     _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=share_constraints.check_cost)
@@ -112,6 +112,12 @@ class Policy(Saving, DeclaredOptions):
         uses_sets: bool | None = None,
     ) -> None:
         super().__init_subclass__()
+        for role, given in (("choose", choose), ("choose_certifying", choose_certifying), ("update", update)):
+            if given is not None and not hasattr(given, "py_func"):
+                raise TypeError(
+                    f"{role} of {cls.__name__} is not compiled; write @kernel above def "
+                    f"{getattr(given, '__name__', role)}(memory)."
+                )
         if choose is not None:
             cls._choose = staticmethod(choose)
             cls._choose_certifying = staticmethod(choose_certifying or choose)

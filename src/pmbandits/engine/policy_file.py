@@ -47,6 +47,7 @@ _KEYS = {
     "format", "version", "library", "policy", "metric", "support", "names", "n_arms", "seed", "options", "numbers",
     "parts", "roster", "inactive", "tickets", "sha256",
 }  # fmt: skip
+_CURVE_POINTS = 65  # of a metric made from a function
 _GRID = {"n_grid_used", "grid", "phase_ends"}
 
 Arrays = dict[str, np.ndarray]
@@ -57,6 +58,11 @@ def digest(description: dict[str, Any]) -> str:
     """The checksum of a description, which holds those of all other parts."""
     rest = {key: value for key, value in description.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _curve(metric: Distortion) -> list[float]:
+    """h of a metric at points of [0, 1], by which a metric made from a function is known again."""
+    return [float(value) for value in metric(np.linspace(0.0, 1.0, _CURVE_POINTS))]
 
 
 class Saving(Explaining):
@@ -89,7 +95,7 @@ class Saving(Explaining):
         try:
             metric: Any = clone.metric.to_dict()
         except ValueError:
-            metric = {"custom": repr(clone.metric)}
+            metric = {"custom": repr(clone.metric), "values": _curve(clone.metric)}
         options = dict(clone.options)
         if not isinstance(options.get("confidence", ""), str):
             options["confidence"] = {"custom": repr(options["confidence"])}
@@ -312,10 +318,13 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
             raise ValueError(
                 f"{label} uses a metric made from a function, {shown}; give it again: load(path, metric=...)."
             )
-        if repr(metric) != saved:
+        values = description["metric"].get("values")
+        if not isinstance(values, list) or len(values) != _CURVE_POINTS or not all(map(_validation.is_number, values)):
+            raise DamagedFile("it does not say what its metric is")
+        if repr(metric) != saved or not np.allclose(_curve(metric), values, rtol=1e-9, atol=1e-12):
             raise ValueError(
-                f"{label} was saved with the metric {shown}, but {metric!r} was given; "
-                "give the one that it was saved with."
+                f"{label} was saved with the metric {shown}, but {metric!r} was given"
+                f"{', which is another curve' if repr(metric) == saved else ''}; give the one that it was saved with."
             )
     elif metric is not None:
         raise ValueError(f"{label} stores its metric; do not give another one.")

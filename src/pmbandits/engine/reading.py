@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper
+from pmbandits.engine._calls import invalid_mixture_error, is_mixture
 from pmbandits.engine.capacity import with_radius_table
 from pmbandits.engine.forgetting import recorded_changes
 from pmbandits.engine.merging import Merging
 from pmbandits.estimates import ArmEstimate, Change, Estimates
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import SAMPLES
+from pmbandits.state.layout import OWN_PREFIX
 from pmbandits.state.memory import Memory
 
 
@@ -74,7 +76,17 @@ class Reading(Merging):
     def mixture(self) -> FloatArray:
         """The current estimate of the best mixing weights, from all rewards so far; 0 for arms that do not play."""
         clone = self._updated_clone()
-        return clone._to_all_arms(clone._memory.mix.copy())
+        mixture: FloatArray = clone._memory.mix.copy()
+        if not is_mixture(mixture):
+            raise invalid_mixture_error(type(self).__name__, mixture)
+        return clone._to_all_arms(mixture)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What a policy of yours remembers of its own, as ``kit.state`` declared it: numbers, and copies of arrays."""
+        memory, names = self._clone()._memory, [field.name for field in self._own]
+        found = {name.removeprefix(OWN_PREFIX): memory.field(name).copy() for name in names}
+        return {name: value if value.ndim else value.item() for name, value in found.items()}
 
     def _updated_memory(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""

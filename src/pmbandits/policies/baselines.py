@@ -15,30 +15,13 @@ from pmbandits.engine.policy import Policy
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import elapsed_rounds, fewest, play_alone, pull
+from pmbandits.policies._draws import random_below
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import step
 from pmbandits.state.numba_types import state, unpack
 from pmbandits.supports import Support
 
 unpack_scale = state(scale=float)  # the factor of the bonus, or of the posterior's standard deviation
 unpack_arm = state(arm=int)
-
-
-@step("state -> float")
-def random_share(s: Any) -> float:
-    """A random number from 0 to below 1: splitmix64 of the seed and a counter that is part of the state."""
-    z = np.uint64(s.seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(s.rng_counter + 1)
-    s.rng_counter += 1
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@step("state, int -> int")
-def random_below(s: Any, count: int) -> int:
-    """A random whole number from 0 to below ``count``."""
-    return int(random_share(s) * count)
 
 
 @kernel

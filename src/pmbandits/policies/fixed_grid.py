@@ -73,7 +73,7 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         spacing = o["epsilon"] / o["branching"]
-        chosen = self._choose_confidence_set(support, n_arms)
+        chosen = self.choose_confidence_set(support, n_arms)
         if n_arms > 1:
             spacing = min(spacing, 1.0 / n_arms) if o["search"] != "grid" else spacing
         continuous = use_continuous_search(

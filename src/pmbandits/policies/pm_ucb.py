@@ -122,7 +122,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
-        chosen = self._choose_confidence_set(support, n_arms, needs_wasserstein=self._adds_bonus)
+        chosen = self.choose_confidence_set(support, n_arms, needs_wasserstein=self._adds_bonus)
         epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen, self.limits)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:

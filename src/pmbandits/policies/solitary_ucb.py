@@ -91,5 +91,5 @@ class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_by_u
         return Setup(
             grid=np.eye(n_arms),
             numbers=numbers,
-            confidence=self._choose_confidence_set(support, n_arms, needs_wasserstein=additive),
+            confidence=self.choose_confidence_set(support, n_arms, needs_wasserstein=additive),
         )

@@ -81,7 +81,7 @@ class TrackingPolicy(Policy, uses_sets=False):
             if not isinstance(self.options["confidence"], str):
                 raise ValueError("with estimates='discount:...' there are no confidence sets; leave confidence out.")
             return None  # no set is known that holds for rewards that are drawn again and again
-        chosen = self._choose_confidence_set(support, n_arms)
+        chosen = self.choose_confidence_set(support, n_arms)
         if np.isfinite(support.width):
             return chosen
         try:

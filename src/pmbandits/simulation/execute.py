@@ -40,13 +40,14 @@ from pmbandits.state.fields import PHASE_ENDS
 BACKENDS = ("threads", "processes", "dask")
 
 
+@_validation.suggests_names
 def simulate(
     metric: Distortion | str,
     bandit: Bandit | Changing,
     policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
     horizon: int | Sequence[int],
     trials: int | Sequence[int] = 100,
-    seed: int = 0,
+    seed: int | None = 0,
     *,
     delay: Delay = 0,
     batch: int = 1,
@@ -80,7 +81,8 @@ def simulate(
     horizon : how many rounds to play, or several such numbers. With several, a policy that needs its horizon plays each
         of them as a run of its own (its ``horizon`` is replaced), and an anytime policy plays one run to the longest.
     trials : how many trials, or which ones (a list of their numbers, which begin with 0).
-    seed : the seed of all rewards and of the policies' own random choices.
+    seed : the seed of all rewards and of the policies' own random choices. ``None`` takes a new one, which ``run.seed``
+        tells.
     delay : how many rounds rewards are late. The reward of round r comes after round r + delay, so 0 means before the
         next ask. It can be a number, or a frozen ``scipy.stats`` distribution, rounded to whole rounds. It can be a
         function of a numpy ``Generator`` and a count that returns that many delays, or a mapping from arms to any of
@@ -160,6 +162,8 @@ def simulate(
     )  # fmt: skip
     if out is None:
         return assemble(experiment, play_missing_trials([experiment], {}, jobs, backend, progress, None))
+    if seed is None:
+        raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out={str(out)!r} is a file; give a folder.")

@@ -88,7 +88,7 @@ def prepare(
     policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
     horizon: int | Sequence[int],
     trials: int | Sequence[int],
-    seed: int,
+    seed: int | None,
     checkpoints: int | ArrayLike | None,
     delay: Delay = 0,
     batch: int = 1,
@@ -107,7 +107,7 @@ def prepare(
     timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))
     metric = as_metric(metric)
     numbers = _parse_trials(trials)
-    seed = _validation.whole("seed", seed, 0, _LARGEST_SEED)
+    seed = _validation.seed("seed", seed, _LARGEST_SEED)
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))

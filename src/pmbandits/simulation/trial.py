@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
-from pmbandits.engine._calls import CHOOSE_SIGNATURE, UPDATE_SIGNATURE, invalid_choice_error
+from pmbandits.engine._calls import (
+    CHOOSE_SIGNATURE,
+    UPDATE_SIGNATURE,
+    invalid_choice_error,
+    invalid_mixture_error,
+    is_mixture,
+)
 from pmbandits.engine.capacity import ensure_capacity, handle_changes
 from pmbandits.engine.policy import Policy
 from pmbandits.simulation import _kernels as kernels
@@ -117,6 +123,10 @@ class Player:
             if not continues:
                 break
         seen = int(progress.cursor[kernels.CHECKPOINT])
+        wrong = next((row for row in range(seen) if not is_mixture(progress.mixture[row])), None)
+        if wrong is not None:
+            error = invalid_mixture_error(type(self.policy).__name__, progress.mixture[wrong])
+            raise RuntimeError(f"in trial {trial}, after {self.checkpoints[wrong]:,} rounds: {error}")
         ends = progress.ends[progress.ends > 0].copy()
         return Outcome(progress.pulls[:seen], progress.mixture[:seen], ends, clock.seconds, moment_ends)
 

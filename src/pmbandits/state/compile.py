@@ -128,8 +128,9 @@ def kernel(
     ``python=False`` leaves out what Python needs to call it, which halves compile time. ``force_inline`` makes it
     part of its callers: for small steps in loops.
 
-    Kernels release the interpreter lock, follow numpy's rules for division, and do not reorder arithmetic (no
-    fast-math). So a result is the same to the last bit wherever it is computed.
+    Kernels release the interpreter lock, and do not reorder arithmetic (no fast-math). So a result is the same to the
+    last bit wherever it is computed. Those of the library follow numpy's rules for division. In yours a division by 0
+    is an error, as in Python.
     """
     import numba
 
@@ -143,7 +144,7 @@ def kernel(
             njit: Any = numba.njit
             compiled: Any = njit(
                 nogil=True,
-                error_model="numpy",
+                error_model="numpy" if function.__module__.startswith("pmbandits.") else "python",
                 inline=inline,
                 no_cpython_wrapper=not python,
                 no_cfunc_wrapper=True,

@@ -17,6 +17,7 @@ from pmbandits.state.fields import GROUPS, Field
 
 N_OWN = 32  # fields that a policy may have of its own
 MOST = 2**53  # no count is larger
+OWN_PREFIX = "own."  # begins the names of what a user's policy declares, so that none is one of the library's
 
 Own = tuple[Field, ...]  # the fields that a policy has of its own
 
@@ -64,16 +65,17 @@ def own_fields(own: Mapping[str, type | Field]) -> Own:
     for name, kind in own.items():
         if name in SCALARS or name in BY_NAME:
             raise ValueError(f"the state has a field {name!r} already; give your number another name.")
-        if not name.isidentifier() or name.startswith("_"):
-            raise ValueError(f"{name!r} cannot be the name of a number of the state.")
+        given = name.removeprefix(OWN_PREFIX)
+        if not given.isidentifier() or given.startswith("_"):
+            raise ValueError(f"{given!r} cannot be the name of a number of the state.")
         if isinstance(kind, Field):
             out.append(replace(kind, name=name))
         elif kind in (int, float):
             out.append(Field(name, kind, "", frozenset({"saved"}), "any" if kind is float else f"-{MOST} … {MOST}"))
         else:
-            raise TypeError(f"{name} must be declared as int or float, got {kind!r}.")
+            raise TypeError(f"{given} must be declared as int, float, per_arm(float) or per_pair(float), got {kind!r}.")
     if len(out) > N_OWN:
-        raise ValueError(f"a policy can have {N_OWN} single numbers of its own, but {len(out)} are declared.")
+        raise ValueError(f"a policy can declare {N_OWN} numbers and arrays of its own, but {len(out)} are declared.")
     return tuple(out)
 
 

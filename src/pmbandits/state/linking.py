@@ -14,6 +14,7 @@ import _thread
 import ctypes
 import functools
 import inspect
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
@@ -22,6 +23,7 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import NumbaError, TypingError
 from numba.extending import lower_builtin, type_callable
 
 from pmbandits.state.compile import F, kernel
@@ -72,12 +74,26 @@ def address(own: Any, signature: Any) -> int:
 
 def _compiled(own: Any, typed: Any) -> Any:
     """What numba made of a kernel for these types."""
-    own.compile(typed.args)
+    try:
+        own.compile(typed.args)
+    except NumbaError as error:
+        if own.py_func.__module__.startswith("pmbandits."):
+            raise
+        raise TypeError(f"the kernel {own.py_func.__name__} cannot be compiled: {_main_line(error)}") from error
     made = own.overloads[typed.args]
     if made.signature.return_type != typed.return_type:
         name, given = own.py_func.__name__, made.signature.return_type
         raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
     return made
+
+
+def _main_line(error: Exception) -> str:
+    """The line of numba's long message that says what is wrong."""
+    text = str(error)
+    if (ours := re.search(rf"{_OURS} number .*", text)) is not None:
+        return ours[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("Failed in nopython")), "numba does not say why")
 
 
 class TypedKernel(NamedTuple):
@@ -92,6 +108,7 @@ class TypedKernel(NamedTuple):
 TYPED_KERNELS: dict[Any, list[TypedKernel]] = {}
 
 
+_OURS = "argument"  # begins what we say of a wrong call
 _POINTER = ir.IntType(8).as_pointer()
 _NULL = ir.Constant(_POINTER, None)
 _MAKE = "pmbandits.make"  # what compiled code calls to have a slot filled
@@ -118,7 +135,12 @@ llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_fill_slot, ctypes.c_vo
 def _register_signature(function: Any, typed: Any) -> None:
     """Tell numba the one signature that a function has in kernels."""
 
+    name = getattr(function, "__name__", "a step")
+
     def typer(*given: Any) -> Any:
+        for number, (wanted, found) in enumerate(zip(typed.args, given, strict=False), start=1):
+            if isinstance(wanted, types.Integer) and isinstance(found, types.Float):
+                raise TypingError(f"{_OURS} number {number} of {name} must be a whole number, not {found}.")
         return typed
 
     names = (inspect.Parameter(f"_{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(len(typed.args)))

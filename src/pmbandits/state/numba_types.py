@@ -29,8 +29,18 @@ from numba.extending import (
 )
 from numba.np.arrayobj import populate_array
 
-from pmbandits.state.fields import Field
-from pmbandits.state.layout import BY_NAME, SCALARS, SIZES, Own, offset_words, own_fields, scalars
+from pmbandits.state.fields import Field, own_field
+from pmbandits.state.layout import (
+    BY_NAME,
+    MOST,
+    OWN_PREFIX,
+    SCALARS,
+    SIZES,
+    Own,
+    offset_words,
+    own_fields,
+    scalars,
+)
 from pmbandits.state.memory import Memory
 
 State = Any  # the state as it is given to kernels, for their signatures: to Python it has no type
@@ -41,6 +51,7 @@ class StateType(types.Type):
     """What ``s`` is to numba. ``own`` are the fields that the policy has of its own."""
 
     def __init__(self, own: Own = ()) -> None:
+        self.has_namespace = any(field.name.startswith(OWN_PREFIX) for field in own)
         self.singles, self.offset_words = scalars(own), offset_words(own)
         self.fields = {**BY_NAME, **{field.name: field for field in own}}
         words = ", ".join(f"{field.name}: {field.type.__name__}[{field.shape}]" for field in own)
@@ -56,6 +67,15 @@ class StateType(types.Type):
 STATE = StateType()
 
 
+class OwnType(types.Type):
+    """What ``s.own`` is to numba: the fields of a policy's own by the names that its author gave, and nothing else."""
+
+    def __init__(self, state: StateType) -> None:
+        self.state = state
+        super().__init__(name=f"pmbandits.Own[{state.name}]")
+
+
+@register_model(OwnType)
 @register_model(StateType)
 class _StateModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
@@ -73,12 +93,25 @@ class _StateAttributes(AttributeTemplate):
     key = StateType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
-        if name in kind.singles:
-            return _NUMBA[kind.singles[name][0]]
-        if name in kind.offset_words:
-            field = kind.fields[name]
-            return types.Array(_NUMBA[field.type], len(field.dimensions), "C")
-        return None
+        return OwnType(kind) if name == "own" and kind.has_namespace else _type_of_field(kind, name)
+
+
+@infer_getattr
+class _OwnAttributes(AttributeTemplate):
+    key = OwnType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
+        return _type_of_field(kind.state, OWN_PREFIX + name)
+
+
+def _type_of_field(kind: StateType, name: str) -> Any:
+    """numba's type of a field; ``None`` if there is none of that name."""
+    if name in kind.singles:
+        return _NUMBA[kind.singles[name][0]]
+    if name in kind.offset_words:
+        field = kind.fields[name]
+        return types.Array(_NUMBA[field.type], len(field.dimensions), "C")
+    return None
 
 
 def _pointer(context: Any, builder: Any, s: Any, word: Any, at: Any) -> Any:
@@ -97,6 +130,8 @@ def _constant(context: Any, builder: Any, s: Any, at: Any) -> Any:
 @lower_getattr_generic(StateType)
 def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
     """A field by its name."""
+    if name == "own" and kind.has_namespace:
+        return value
     s = create_struct_proxy(kind)(context, builder, value)
     if name in SIZES:
         return _constant(context, builder, s, SCALARS[name][1])
@@ -134,6 +169,19 @@ def _lower_setattr(context: Any, builder: Any, signature: Any, args: Any, name: 
     builder.store(args[1], _pointer(context, builder, s, word, context.get_constant(types.intp, at)))
 
 
+@lower_getattr_generic(OwnType)
+def _lower_own_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
+    """A field of the policy's own."""
+    return _lower_getattr(context, builder, kind.state, value, OWN_PREFIX + name)
+
+
+@lower_setattr_generic(OwnType)
+def _lower_own_setattr(context: Any, builder: Any, signature: Any, args: Any, name: Any) -> Any:
+    """Change a single number of the policy's own."""
+    inner = signature.replace(args=(signature.args[0].state, *signature.args[1:]))
+    return _lower_setattr(context, builder, inner, args, OWN_PREFIX + name)
+
+
 def _from_address(context: Any, builder: Any, kind: Any, address: Any) -> Any:
     s = create_struct_proxy(kind)(context, builder)
     s.at = builder.inttoptr(address, context.get_value_type(types.CPointer(types.int64)))
@@ -162,6 +210,41 @@ def state(**own: type | Field) -> Any:
     made: Any = intrinsic(unpack)
     made.own = declared
     return made
+
+
+def own_state(**own: type | Field) -> Any:
+    """Declare what a policy of yours remembers; returns the function that opens its memory in kernels.
+
+    What you declare is ``s.own.name`` in kernels, after ``s = unpack(memory)``. So no name can be one of the library's.
+    All of it is saved with the policy, and begins with 0, or with what ``Setup(numbers={"name": …})`` says.
+
+    Parameters
+    ----------
+    own : by name, ``int`` or ``float`` for one number, ``per_arm(float)`` for an array with one number for each arm,
+        and ``per_pair(float)`` for a table with one row and one column for each arm.
+
+    Examples
+    --------
+    >>> from pmbandits.kit import per_arm, state
+    >>> unpack = state(level=float, rounds=int, wins=per_arm(float))
+    """
+    return state(**{OWN_PREFIX + name: kind for name, kind in own.items()})
+
+
+def per_arm(kind: type) -> Field:
+    """Declare an array with one number (``int`` or ``float``) for each arm: ``state(wins=per_arm(float))``."""
+    return _own_array(kind, "n_arms")
+
+
+def per_pair(kind: type) -> Field:
+    """Declare a table with one number (``int`` or ``float``) for each pair of arms: ``s.own.beats[i, j]``."""
+    return _own_array(kind, "n_arms, n_arms")
+
+
+def _own_array(kind: type, shape: str) -> Field:
+    if kind not in (int, float):
+        raise TypeError(f"an array is declared for int or float, got {kind!r}.")
+    return own_field(kind, shape, "saved", "any" if kind is float else f"-{MOST} … {MOST}")
 
 
 unpack = state()

@@ -105,7 +105,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        o, chosen = self.options, self._choose_confidence_set(support, n_arms)
+        o, chosen = self.options, self.choose_confidence_set(support, n_arms)
         max_grid_size, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")

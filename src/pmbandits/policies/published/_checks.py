@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from pmbandits.engine.options import option, share
+from pmbandits.engine.options import one_of, option, share
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics import LowerCVaR
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.policies._draws import TIES
 from pmbandits.policies.published._functionals import unpack_tail, update_by_cvar
 from pmbandits.supports import Support
 
@@ -55,6 +56,7 @@ class TailPolicy(Policy, update=update_by_cvar, unpack=unpack_tail):
     """A policy for a lower-tail CVaR. α comes from the metric, or from an option; then the metric is not used."""
 
     alpha: float | None = option(default=None, check=share)
+    ties: str = option(default="fewest", check=one_of(*TIES))
 
     def default_metric(self) -> Distortion | None:
         alpha = self.options["alpha"]

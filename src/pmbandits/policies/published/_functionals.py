@@ -19,11 +19,12 @@ from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
 from pmbandits.estimates._rewards import SAMPLES, sort_pool
 from pmbandits.metrics.encoding import h_max, h_value, is_one_family, n_extrema, one_family_value
 from pmbandits.mixtures._tracking import play_alone
+from pmbandits.policies._draws import next_random_key
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, state, unpack
 
-unpack_tail: Any = state(tail=float, scale=float)  # α of a lower-tail CVaR, and the factor of a bonus
+unpack_tail: Any = state(tail=float, scale=float, ties=int)  # α of a lower-tail CVaR, factor of a bonus, rule for ties
 
 
 @step("state -> floats")
@@ -50,13 +51,6 @@ def empirical_weights(s: State, weight: FloatArray, anchor: FloatArray, total: F
     for row in range(rows):
         for j in range(columns):
             weight[row * columns + j] = 1.0 if samples else s.counts[row, j]
-
-
-@step("state -> two words")
-def next_random_key(s: State) -> tuple[Any, Any]:
-    """The key of this round's draws; no other round has it."""
-    s.rng_counter += 1
-    return np.uint64(s.seed), np.uint64(s.rng_counter)
 
 
 @shared("state, float, float, float, floats, table, floats -> none")

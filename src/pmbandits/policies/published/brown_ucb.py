@@ -9,7 +9,8 @@ import numpy as np
 from pmbandits.engine.options import option, probability, whole
 from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.mixtures._tracking import pull
+from pmbandits.policies._draws import TIES, pick_largest
 from pmbandits.policies.published._checks import TailPolicy, log_inverse_delta, require_upper_bound
 from pmbandits.policies.published._functionals import empirical_cvars, unpack_tail
 from pmbandits.state.compile import kernel
@@ -23,7 +24,7 @@ def choose(memory: int) -> int:
     empirical_cvars(s, s.tail, s.index)
     for i in range(s.n_arms):
         s.index[i] = s.index[i] + s.scale / math.sqrt(s.n_rewards[i]) if s.n_rewards[i] > 0 else np.inf
-    return pull(s, largest(s))
+    return pull(s, pick_largest(s, s.ties))
 
 
 class BrownUCB(TailPolicy, name="brown_ucb", choose=choose):
@@ -48,6 +49,8 @@ class BrownUCB(TailPolicy, name="brown_ucb", choose=choose):
     alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
         If you give it, any metric is accepted, and the metric is not used.
     delta : δ, the probability with which one bound may fail. By default 1/T². A smaller δ explores more.
+    ties : which of several arms with the same index is pulled: the one with the fewest pulls (``"fewest"``), any
+        (``"random"``), or the first (``"first"``). The paper does not say.
 
     References
     ----------
@@ -70,4 +73,4 @@ class BrownUCB(TailPolicy, name="brown_ucb", choose=choose):
         o = self.options
         level = self.tail_level(metric)
         scale = support.width / level * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))
-        return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})
+        return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "tail": level, "scale": scale})

@@ -9,7 +9,8 @@ import numpy as np
 from pmbandits.engine.options import option, whole
 from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.mixtures._tracking import pull
+from pmbandits.policies._draws import TIES, pick_largest
 from pmbandits.policies.published._checks import TailPolicy, require_upper_bound
 from pmbandits.policies.published._functionals import optimistic_cvars, unpack_tail
 from pmbandits.state.compile import kernel
@@ -27,7 +28,7 @@ def choose(memory: int) -> int:
     for i in range(s.n_arms):
         if s.n_rewards[i] == 0:
             s.index[i] = np.inf
-    return pull(s, largest(s))
+    return pull(s, pick_largest(s, s.ties))
 
 
 class CVaRUCB(TailPolicy, name="cvar_ucb", choose=choose):
@@ -56,6 +57,8 @@ class CVaRUCB(TailPolicy, name="cvar_ucb", choose=choose):
     horizon : T, how many rounds will be played.
     alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
         If you give it, any metric is accepted, and the metric is not used.
+    ties : which of several arms with the same index is pulled: the one with the fewest pulls (``"fewest"``), any
+        (``"random"``), or the first (``"first"``). The paper does not say.
 
     References
     ----------
@@ -75,4 +78,4 @@ class CVaRUCB(TailPolicy, name="cvar_ucb", choose=choose):
         require_upper_bound("CVaRUCB", support)
         level = self.tail_level(metric)
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
-        return Setup(grid=np.eye(n_arms), numbers={"tail": level, "scale": scale})
+        return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "tail": level, "scale": scale})

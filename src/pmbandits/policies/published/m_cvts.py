@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.engine.options import one_of, option
 from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.mixtures._tracking import pull
+from pmbandits.policies._draws import TIES, pick_largest
 from pmbandits.policies.published._checks import TailPolicy
 from pmbandits.policies.published._functionals import (
     draw_dirichlet_on_atoms,
@@ -25,7 +27,7 @@ def choose(memory: int) -> int:
     weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
     draw_dirichlet_on_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
     weighted_lower_cvars(s, s.tail, weight, total, s.index)
-    return pull(s, largest(s))
+    return pull(s, pick_largest(s, s.ties))
 
 
 class MCVTS(TailPolicy, name="m_cvts", choose=choose):
@@ -51,6 +53,9 @@ class MCVTS(TailPolicy, name="m_cvts", choose=choose):
         ``LowerCVaR(alpha)``.
     alpha : the share α of rewards that counts as the worst, above 0 and at most 1. By default it is that of the metric.
         If you give it, any metric is accepted, and the metric is not used.
+    ties : which of several arms with the same CVaR is pulled: any of them (``"random"``), the one with the fewest pulls
+        (``"fewest"``), or the first (``"first"``). The paper does not say; ties are common where the worst reward has a
+        probability above α, and ``"fewest"`` explores more.
 
     References
     ----------
@@ -68,10 +73,12 @@ class MCVTS(TailPolicy, name="m_cvts", choose=choose):
     [0.0, 1.0]
     """
 
+    ties: str = option(default="random", check=one_of(*TIES))
+
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         if not isinstance(support, (Binary, Finite)):
             raise ValueError(
                 f"MCVTS assumes a known finite support, but it is {support!r}; "
                 "declare Finite(atoms), or take BCVTS, which needs an upper bound only."
             )
-        return Setup(grid=np.eye(n_arms), numbers={"tail": self.tail_level(metric)})
+        return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "tail": self.tail_level(metric)})

@@ -16,7 +16,7 @@ from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._optimistic_objectives import utility_plus_lipschitz_bonus
 from pmbandits.mixtures._pairwise_ascent import maximise
 from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull, shares_played
-from pmbandits.policies.baselines import random_share
+from pmbandits.policies._draws import random_share
 from pmbandits.policies.published._checks import quadratic_parts, require_upper_bound
 from pmbandits.policies.published._gradient import (
     gradient_is_due,

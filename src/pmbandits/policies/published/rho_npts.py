@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmbandits.engine.options import one_of, option
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.mixtures._tracking import pull
+from pmbandits.policies._draws import TIES, pick_largest
 from pmbandits.policies.published._checks import require_continuous, require_upper_bound
 from pmbandits.policies.published._functionals import (
     distorted_expectations,
@@ -19,7 +21,7 @@ from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
 
-unpack = state(both_ends=int)
+unpack = state(both_ends=int, ties=int)
 
 
 @kernel
@@ -29,7 +31,7 @@ def choose(memory: int) -> int:
     weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
     draw_dirichlet_on_rewards(s, s.both_ends == 1, weight, anchor, total)
     distorted_expectations(s, weight, anchor, total, s.index)
-    return pull(s, largest(s))
+    return pull(s, pick_largest(s, s.ties))
 
 
 class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_by_utility, unpack=unpack):
@@ -56,6 +58,8 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_by_utility, 
     Parameters
     ----------
     metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`.
+    ties : which of several arms with the same index is pulled: the one with the fewest pulls (``"fewest"``), any
+        (``"random"``), or the first (``"first"``). The paper does not say.
 
     References
     ----------
@@ -73,7 +77,10 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_by_utility, 
     [0.0, 1.0]
     """
 
+    ties: str = option(default="fewest", check=one_of(*TIES))
+
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_upper_bound("RhoNPTS", support)
         require_continuous("RhoNPTS", metric)
-        return Setup(grid=np.eye(n_arms), numbers={"both_ends": int(metric.monotonicity != "increasing")})
+        both_ends = int(metric.monotonicity != "increasing")
+        return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "both_ends": both_ends})

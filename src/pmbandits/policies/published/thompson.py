@@ -12,8 +12,8 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._tracking import largest, pull
+from pmbandits.policies._draws import next_random_key
 from pmbandits.policies.baselines import MeanPolicy, unpack_scale, update_by_mean
-from pmbandits.policies.published._functionals import next_random_key
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
