@@ -156,7 +156,7 @@ def test_a_horizon_below_two_is_refused(make: Any, horizon: int) -> None:
 
 @pytest.mark.parametrize("make", [ucb, etc], ids=["ucb", "etc"])
 def test_a_horizon_that_is_no_whole_number_is_refused(make: Any) -> None:
-    assert "horizon" in refusal(TypeError, lambda: make(horizon=1e3))
+    assert "horizon" in refusal(TypeError, lambda: make(horizon=1e3 + 0.5))
 
 
 @pytest.mark.parametrize(

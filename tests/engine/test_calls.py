@@ -70,10 +70,10 @@ def answers_too_far(memory):
 @kernel
 def counts_turns(memory):
     s = unpack_own(memory)
-    s.turns += 1
-    s.boost *= 0.5
-    s.copy += 0.25
-    s.own += 2
+    s.own.turns += 1
+    s.own.boost *= 0.5
+    s.own.copy += 0.25
+    s.own.own += 2
     return pull(s, fewest(s))
 
 
@@ -133,9 +133,9 @@ def test_a_kernel_that_does_not_pull_one_arm_is_told_so(choose: Any) -> None:
 def test_own_numbers_are_saved_also_if_they_were_given_a_first_value(tmp_path: Path) -> None:
     policy = Counts("mean", n_arms=2, support=pmb.Binary())
     policy.ask(3)
-    assert policy._memory.own == {"turns": 8, "boost": 1.0, "copy": 1.75, "own": 6}
+    assert policy.own == {"turns": 8, "boost": 1.0, "copy": 1.75, "own": 6}
     policy.save(tmp_path / "own.pmb")
-    assert pmb.load(tmp_path / "own.pmb")._memory.own == policy._memory.own
+    assert pmb.load(tmp_path / "own.pmb").own == policy.own
 
 
 def test_memory_that_another_thread_replaces_lives_until_the_kernel_has_returned(

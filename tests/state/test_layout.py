@@ -104,9 +104,9 @@ def test_names_and_types_that_cannot_be_are_refused() -> None:
     for name in ("_hidden", "two words", ""):
         with pytest.raises(ValueError, match="cannot be the name"):
             own_fields({name: int})
-    with pytest.raises(TypeError, match="int or float"):
+    with pytest.raises(TypeError, match="int, float"):
         own_fields({"mine": bool})
-    with pytest.raises(ValueError, match=f"{N_OWN} single numbers of its own, but {N_OWN + 1}"):
+    with pytest.raises(ValueError, match=f"{N_OWN} numbers and arrays of its own, but {N_OWN + 1}"):
         own_fields({**DECLARED, "one_more": int})
 
 
