@@ -96,7 +96,7 @@ def test_advice_shows_its_words() -> None:
     rng = np.random.default_rng(0)
     data = {"<a>": rng.normal(0, 1, 50), "b": rng.normal(3, 1, 50)}
     table = pmb.advise(data, ["gini", "mean"])
-    assert "GiniDeviation()" in parsed(table).text
+    assert "the spread (Gini)" in parsed(table).text
     text = parsed(table[0]).text
     assert table[0].recommendation in text and table[0].reason in text
 

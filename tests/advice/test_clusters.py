@@ -119,7 +119,8 @@ def test_arms_that_were_not_tried_at_the_same_time_cannot_be_compared() -> None:
     table["reward"] = np.clip(rng.normal(np.repeat([0.4, 0.5], n), 0.1), 0, 1)  # the world changed, not the arm
     said = pmb.advise(table, "mean", time="day", support=UNIT)
     assert said.sure == "unclear" and said.apart == (0, 1) and not said.more
-    assert any("same time" in warning for warning in said.warnings) and "cannot be concluded" in said.reason
+    assert any("same time" in caveat.seen for caveat in said.caveats) and "does not allow to compare" in said.reason
+    assert "same period" in said.outlook
     mixed = table.assign(day=rng.permutation(2 * n))
     assert pmb.advise(mixed, "mean", time="day", support=UNIT).apart == ()
 

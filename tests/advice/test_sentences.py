@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.advice import report
+from pmbandits.advice import report, sentences
+from pmbandits.advice.numbers import NumberFormat
 
 
 def _shop(seed: int) -> dict[str, list[float]]:
@@ -20,10 +24,10 @@ def _shop(seed: int) -> dict[str, list[float]]:
 def test_arms_that_a_preference_cannot_tell_apart_are_not_recommended() -> None:
     advice = pmb.advise(_shop(1), "lower_cvar(0.1)")
     assert advice.tied and not advice.proven
-    assert "Play" not in advice.recommendation and "No arm is better" in advice.recommendation
+    assert advice.recommendation == "These data cannot tell which arm is best."
     least = min(np.mean(np.array(rewards) == 0.0) for rewards in _shop(1).values())
     assert f"{int(100 * least)} %" in advice.reason
-    assert {row[-1] for row in advice.rows()} == {"any"} and not advice.outlook and not advice.price
+    assert {row[-1] for row in advice.rows()} == {"any"} and "the plain average" in advice.outlook and not advice.price
     assert not pmb.advise(_shop(1), "lower_cvar(0.97)").tied
     same = pmb.advise({"a": [0, 1] * 50, "b": [1, 0] * 50}, "mean")  # half are 0, but the others count, too
     assert same.tied and "%" not in same.reason
@@ -39,15 +43,16 @@ def test_what_a_preference_costs_by_the_plain_average_is_said() -> None:
     given = sum(share * means[name] for name, share in advice.mixture.items())
     best = max(means, key=lambda name: means[name])
     assert given < means[best]
-    assert f"gives {given:.4g} a round, {100 * (1 - given / means[best]):.0f} % less than {best}" in advice.price
+    less = f"{given:.1f} instead of {means[best]:.1f} with {best} ({100 * (1 - given / means[best]):.0f} % less)"
+    assert less in advice.price
     assert (
         advice.price in str(advice) and advice.price in report.html_page(advice) and not pmb.advise(data, "mean").price
     )
 
 
 def test_only_preferences_that_tell_the_arms_apart_are_proposed() -> None:
-    (warning,) = pmb.advise(_shop(1), "mean").warnings
-    assert "safe with such rewards: lower_cvar(0.98)" in warning  # by the others every arm is worth 0
+    offered = sentences.alternatives(pmb.advise(_shop(1), "mean", shares="D >= 30%"))
+    assert [text for _, text in offered] in ([], ["lower_cvar(0.98)"])  # by the others every arm scores 0
 
 
 def test_several_preferences_say_what_each_choice_loses_by_the_others() -> None:
@@ -82,3 +87,104 @@ def test_intervals_hold_at_the_top_of_h_where_first_order_says_that_nothing_can_
         alone += sum(a.interval[0] <= p * (1.0 - p) <= a.interval[1] for a, p in zip(advice.arms, chances, strict=True))
     assert covered >= 0.9 * times
     assert alone >= 0.9 * 2 * times
+
+
+# ---- sentences that were false once ---------------------------------------------------------------------
+
+
+def test_a_constant_is_not_said_to_have_been_seen_between_two_numbers() -> None:
+    said = str(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
+    assert "All rewards are 5" in said and "6" not in said.split("Mind:")[1].split("\n")[1]
+    assert "not declared; seen 5 to 5" in report.markdown(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
+
+
+def test_equal_averages_are_not_blamed_on_a_preference_that_looks_at_few_rewards() -> None:
+    same = pmb.advise({"a": [0.0] * 90 + [1.0] * 10, "b": [0.0] * 90 + [1.0] * 10}, "mean")
+    assert same.tied and "looks at no others" not in str(same) and "same average: 0.1" in same.reason
+    tail = pmb.advise({"a": [0.0] * 90 + [1.0] * 10, "b": [0.0] * 90 + [2.0] * 10}, "lower_cvar(0.1)")
+    assert tail.tied and "looks at no others" in tail.reason and "90 %" in tail.reason
+
+
+def test_few_units_are_not_called_few_rewards() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    shops = {"a": ["s1", "s2", "s3", "s4", "s5", "s6"], "b": ["s7", "s8"]}
+    rows = [(arm, shops[arm][k % len(shops[arm])], float(rng.random())) for arm in "ab" for k in range(5_000)]
+    advice = pmb.advise(pd.DataFrame(rows, columns=["arm", "shop", "reward"]), "mean", unit="shop")
+    few = [caveat for caveat in advice.caveats if caveat.kind.startswith("few")]
+    assert few and all("fewer than 4 units" in caveat.seen for caveat in few) and "too few rewards" not in str(advice)
+
+
+@pytest.mark.parametrize("metric", ["gini", "mean_median_deviation", "inter_quantile_range"])
+def test_no_interval_of_a_spread_begins_below_zero(metric: str) -> None:
+    rng = np.random.default_rng(1)
+    advice = pmb.advise({"a": rng.normal(0, 0.01, 25), "b": [*rng.normal(0, 0.01, 24), 9.0]}, metric)
+    ends = [a.interval[0] for a in advice.arms if np.isfinite(a.interval[0])]
+    assert all(end >= 0.0 for end in ends) and "-" not in " ".join(row[-2] for row in advice.rows())
+
+
+def test_nothing_is_minus_zero() -> None:
+    advice = pmb.advise({"a": [-0.004, 0.004] * 40, "b": [-1.0, 1.0] * 40}, "mean", loss=True)
+    assert not re.search(r"-0(\.0+)?(?![\d.])", str(advice) + report.html_page(advice))
+    written = NumberFormat(2)
+    assert [written(x) for x in (-0.0, -0.001, 0.0, -0.006)] == ["0", "0", "0", "-0.01"]
+
+
+def test_arms_that_are_numbers_are_named_with_their_column() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"group": [0, 1] * 200, "score": rng.normal([5.0, 6.0] * 200, 1.0)})
+    advice = pmb.advise(frame, "mean")
+    assert advice.recommendation == "Choose group 1." and "group 1 is" in advice.reason and "group 0" in advice.reason
+    alone = pmb.advise({"0": [1.0, 2.0] * 30, "1": [5.0, 6.0] * 30}, "mean")
+    assert alone.recommendation == "Choose “1”."
+
+
+def test_a_single_arm_is_compared_with_arms_and_a_mixture_with_single_arms() -> None:
+    rng = np.random.default_rng(3)
+    data = {"a": rng.normal(1, 1, 200), "b": rng.normal(5, 1, 200), "c": rng.normal(4, 1, 200)}
+    assert "every single arm" not in str(pmb.advise(data, "mean")) and "every other arm" in str(
+        pmb.advise(data, "mean")
+    )
+    mixed = pmb.advise(data, "gini")
+    assert len(mixed.mixture) == 2 and "every single arm" in mixed.reason and "every other arm" not in str(mixed)
+
+
+# ---- the answer first -----------------------------------------------------------------------------------
+
+
+def test_the_three_headlines_follow_the_evidence() -> None:
+    kinds = {}
+    normal = np.array([NormalDist(5.0, 1.0).inv_cdf((k + 0.5) / 100) for k in range(100)])
+    for lead in (0.02, 0.2, 1.0):  # 0.1, 1.4 and 7 standard errors
+        advice = pmb.advise({"x": normal, "y": normal + lead}, "mean")
+        kinds[advice.decision.kind] = advice
+    assert set(kinds) == {"choose", "leads", "cannot tell"}
+    assert kinds["choose"].recommendation == "Choose y."
+    assert kinds["leads"].recommendation.endswith(" leads, but the data do not settle it.")
+    assert kinds["cannot tell"].recommendation == "These data cannot tell which arm is best."
+    for kind, advice in kinds.items():
+        lines = str(advice).splitlines()
+        assert lines[0] == advice.recommendation and lines[1] == advice.reason
+        found = advice.decision.difference
+        assert found is not None and f"95 % interval: {found.interval[0]:.2f}" in advice.reason
+        assert ("more rewards" in advice.outlook or "cannot be said" in advice.outlook) == (kind != "choose")
+
+
+def test_losses_are_said_in_their_own_sign_and_unit() -> None:
+    rng = np.random.default_rng(5)
+    waits = {"Lisbon": rng.gamma(4, 3, 300), "Berlin": rng.gamma(4, 4, 300)}
+    advice = pmb.advise(waits, "mean", loss=True, measured_in="minutes")
+    least, most = waits["Lisbon"].mean(), waits["Berlin"].mean()
+    assert f"{most - least:.1f} minutes better than Berlin" in advice.reason
+    assert f"{least:.1f} against {most:.1f}, and smaller is better" in advice.reason
+    assert advice.rows()[0][2] == f"{least:.1f}" and "-" not in " ".join(cell for row in advice.rows() for cell in row)
+    page = report.html_page(advice, title="Waiting", author="Ann")
+    assert "<h1>Waiting</h1>" in page and "by Ann" in page and "in minutes" in page and "average (minutes)" in page
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    rng = np.random.default_rng(6)
+    advice = pmb.advise({"a": rng.gamma(2, 6e3, 400), "b": rng.gamma(2, 9e3, 400)}, "mean", measured_in="€")
+    text = str(advice) + report.html_page(advice) + report.markdown(advice)
+    assert "e+0" not in text and f"{np.mean(advice.arms[1].mean):,.0f}" in text

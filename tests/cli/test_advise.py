@@ -45,7 +45,7 @@ def test_it_says_what_to_play_whether_that_is_real_and_what_was_not_read(log: Pa
         assert " ".join(words.split()) in said
     assert picture.read_bytes().startswith(PNG)
     assert invoke("advise", log, "-m", "gini", "-o", tmp_path / "report").exit_code == 0
-    assert "<h2>How to repeat it</h2>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "How to repeat it" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "a report ends in .html" in str(invoke("advise", log, "-o", tmp_path / "report.docx").exception)
 
 
@@ -66,14 +66,14 @@ def test_several_metrics_are_a_table_and_one_picture(log: Path, tmp_path: Path) 
     picture = tmp_path / "table.png"
     result = invoke("advise", log, "-m", "gini", "-m", "upper_cvar:c=0.9", "-m", "mean", "-o", picture)
     assert result.exit_code == 0, result.output
-    for words in ("UpperCVaR(c=0.9)", "Mean()", "GiniDeviation()", "real"):
-        assert words in result.output
+    for words in ("10 %", "(Gini)", "settled", "better than"):
+        assert words in plain(result)
     assert picture.read_bytes().startswith(PNG)
 
 
 def test_json_is_what_python_gives(log: Path) -> None:
-    result = invoke("advise", log, "--json", "--seed", 3)
-    said, same = json.loads(result.output), json.loads(json.dumps(pmb.advise(log, seed=3).to_dict()))
+    result = invoke("advise", log, "-m", "gini", "--json", "--seed", 3)
+    said, same = json.loads(result.output), json.loads(json.dumps(pmb.advise(log, "gini", seed=3).to_dict()))
     assert "['gini'], seed=3)\n" in said.pop("repeat") and "'gini', seed=3)\n" in same.pop("repeat")
     assert said == same
     several = json.loads(invoke("advise", log, "--json", "-m", "mean", "-m", "gini").output)

@@ -215,7 +215,7 @@ def test_what_need_not_be_said_are_the_defaults_of_advise() -> None:
 def test_the_report_is_one_file_with_all_preferences_that_were_kept(client: Client) -> None:
     answer = client.post("/report", json={"table": 1, "metrics": ["mean", "gini"]})
     assert answer.headers["content-disposition"] == 'attachment; filename="report.html"'
-    assert "Advice on shop.csv" in answer.text and "GiniDeviation()" in answer.text and "<script" not in answer.text
+    assert "from shop.csv" in answer.text and "The spread (Gini)" in answer.text and "<script" not in answer.text
 
 
 def test_along_the_slider_the_shares_are_those_of_the_single_looks(ask: Ask) -> None:

@@ -162,7 +162,7 @@ def test_the_whole_way_of_a_slider_says_where_the_choice_jumps(ask: Ask) -> None
     assert f"at {at:.3g} % from start-ups to shares" in way["changes"]
     for place, name in ((at - 1, "start-ups"), (at + 1, "shares")):
         text = f"{1 - place / 100:.6g}*mean + {place / 100:.6g}*lower_cvar(0.1)"
-        assert ask("/look", table=found["table"], metric=text)["sentence"] == f"Play {name} alone."
+        assert ask("/look", table=found["table"], metric=text)["sentence"] == f"Best in these data: {name}."
 
 
 def _folder() -> str:
@@ -248,7 +248,7 @@ def test_a_week_can_be_one_reward_and_the_command_says_so(ask: Ask, shop: Path) 
 def test_a_few_rewards_far_away_are_not_drawn_and_that_is_said(ask: Ask) -> None:
     rows = "".join(f"{'ab'[k % 2]},{k % 7}\n" for k in range(2_000)) + "a,100000\n"
     found = _drop(ask, "t.csv", f"arm,reward\n{rows}")
-    assert found["read"]["undrawn"] == "A few rewards up to 1e+05 are not drawn."
+    assert found["read"]["undrawn"] == "A few rewards up to 100,000 are not drawn."
     seen = ask("/look", table=found["table"], metric="mean")
     assert max(seen["grid"]) < 10 and len(seen["above"]) == 2  # one arm is played: it has its own line already
 

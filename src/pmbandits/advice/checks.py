@@ -236,7 +236,7 @@ def wrong_tail_warning(metric: Distortion, loss: bool, negative: bool) -> str:
     """A warning if rewards are losses but the metric sees only the best rewards; empty if there is no such trap."""
     if not (loss or negative):
         return ""
-    suggestion = _opposite_tail_metric(metric)
+    suggestion = opposite_tail_metric(metric)
     if suggestion is None:
         return ""
     said = "The numbers are losses" if loss else "The rewards are losses written as negative numbers"
@@ -246,7 +246,7 @@ def wrong_tail_warning(metric: Distortion, loss: bool, negative: bool) -> str:
     )
 
 
-def _opposite_tail_metric(metric: Distortion) -> str | None:
+def opposite_tail_metric(metric: Distortion) -> str | None:
     """The metric of the worst rewards that corresponds to a metric of the best ones; ``None`` if there is none."""
     from pmbandits.metrics.families import PHT, DualPower, LowerCVaR, Mean, UpperCVaR, VaR, WangTransform
 
@@ -260,7 +260,5 @@ def _opposite_tail_metric(metric: Distortion) -> str | None:
         return repr(LowerCVaR(0.1))
     if len(metric.terms) == 1:
         return None
-    terms = [
-        _opposite_tail_metric(part) for weight, part in metric.terms if weight > 0.0 and not isinstance(part, Mean)
-    ]
+    terms = [opposite_tail_metric(part) for weight, part in metric.terms if weight > 0.0 and not isinstance(part, Mean)]
     return next((f"the same with {suggestion}" for suggestion in terms if suggestion), None)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits._plot_style import save_figure, style
+from pmbandits.advice.curves import quantile
 from pmbandits.advice.sentences import verdict
-from pmbandits.advice.svg_charts import box_quantiles
 from pmbandits.palette import COLOURS, MIXTURE, colour, dash
 from pmbandits.plots import plot_arms
 
@@ -64,12 +64,12 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
             spots, heights = places[known], np.array(values)[known]
             right.errorbar(spots, heights, yerr=error_bars[:, known], fmt="none", ecolor="0.2", capsize=4, lw=1.2)
         right.set_xticks(places, labels, rotation=30 if len(labels) > 4 else 0)
-        right.set_ylabel("worth")
+        right.set_ylabel("score")
         right.axhline(0.0, color="0.6", lw=0.8)
-        right.set_title(f"worth{', with how far it may be off' if known.any() else ''}: {verdict(advice)}")
+        right.set_title(f"score{', with intervals' if known.any() else ''}: {verdict(advice)}")
         left_out = len(advice.arms) - len(chosen)
         if left_out:
-            figure.text(0.5, -0.02, f"{left_out:,} more arms, of lower worth, are not drawn", ha="center", fontsize=9)
+            figure.text(0.5, -0.02, f"{left_out:,} more arms, that score less, are not drawn", ha="center", fontsize=9)
         _crop_to_readable(advice, chosen, (left, middle))
     save_figure(figure, path)
     return left, middle, right
@@ -77,7 +77,7 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
 
 def _crop_to_readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
     """Cut off the furthest rewards where they would squeeze all others into a line, and say so."""
-    cuts = [box_quantiles(advice.log.arms[k].all) for k in chosen]
+    cuts = [quantile(advice.log.arms[k].all, (0.05, 0.25, 0.5, 0.75, 0.95)) for k in chosen]
     ends = min(float(q[0]) for q in cuts), max(float(q[-1]) for q in cuts)
     middle = max(float(q[3] - q[1]) for q in cuts)
     reward_range = (

@@ -44,12 +44,14 @@ class PreviewResult:
     weights, value : the best mixture (nearly), and its utility in the data.
     arm_utilities : the utility of each single arm in the data.
     unconstrained_value : the utility of the best mixture without limits; ``value`` where there are none.
+    loss : whether rewards are losses that were negated.
     """
 
     weights: FloatArray
     value: float
     arm_utilities: FloatArray
     unconstrained_value: float
+    loss: bool = False
 
     @property
     def best_arm(self) -> int:
@@ -60,6 +62,10 @@ class PreviewResult:
     def gain(self) -> float:
         """Utility of the mixture minus that of the best arm; below 0 where limits cost more than mixing gains."""
         return self.value - float(self.arm_utilities.max())
+
+    def shown(self, value: float) -> float:
+        """A utility or an average in the sign of the data: losses are losses again."""
+        return -value if self.loss and value else value
 
     @property
     def cost(self) -> float:
@@ -79,8 +85,8 @@ class Preview:
     (array([0.5, 0.5]), 0.25, 0.09)
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, loss: bool = False) -> None:
+        self.problem, self.loss = problem, loss
         self.names = [arm.name for arm in problem.log.arms]
         thinned = [coarsen(s.x, s.p, _CONCAVE_POINTS, denser_at_ends=True) for s in problem.samples]
         coarse = [coarsen(s.x, s.p, _SEARCH_POINTS, denser_at_ends=True) for s in problem.samples]
@@ -94,9 +100,9 @@ class Preview:
         """The best mixture for a preference, within limits if there are any."""
         weights, value, arm_utilities = self.unconstrained(metric)
         if limits is None or not len(limits) or limits.keeps(weights):
-            return PreviewResult(weights, value, arm_utilities, value)
+            return PreviewResult(weights, value, arm_utilities, value, self.loss)
         constrained = self._constrained(metric, limits, arm_utilities)
-        return PreviewResult(constrained, self.utility(metric, constrained), arm_utilities, value)
+        return PreviewResult(constrained, self.utility(metric, constrained), arm_utilities, value, self.loss)
 
     def utility(self, metric: Distortion, weights: FloatArray) -> float:
         """The utility of a mixture in the data."""
@@ -120,7 +126,7 @@ class Preview:
         weights = np.where(weights < 1e-3, 0.0, weights)
         weights = weights / weights.sum()
         value = self.utility(metric, weights)
-        if value <= arm_utilities[best] + TIE_TOLERANCE * abs(value):
+        if np.count_nonzero(weights) == 1 or value <= arm_utilities[best] + TIE_TOLERANCE * abs(value):
             return top, float(arm_utilities[best]), arm_utilities
         self._warm_start = weights
         return weights, value, arm_utilities

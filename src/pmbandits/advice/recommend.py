@@ -50,6 +50,7 @@ class AdviseOptions(TypedDict, total=False):
     missing: float | Sequence[float] | None
     same_names: bool
     distinct: bool
+    measured_in: str
     decimal: str | None
     thousands: str
     currency: str
@@ -85,6 +86,7 @@ def advise(
     missing: float | Sequence[float] | None = None,
     same_names: bool = False,
     distinct: bool = False,
+    measured_in: str = "",
     decimal: str | None = None,
     thousands: str = "",
     currency: str = "",
@@ -126,6 +128,7 @@ def advise(
         rewards are taken for this; ``()`` counts every number.
     same_names : whether names that differ only in capital letters, spaces or signs are one arm.
     distinct : whether rows of a file that are exact copies of others are counted once.
+    measured_in : the unit of the rewards, for sentences and tables, such as ``"minutes"``; ``currency`` is one, too.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
         ``currency="€"``. A decimal comma is found by itself where it can mean nothing else; the others never are.
     support : where rewards can lie, if you know it. "Surely" is said only if you declare it, or if all rewards are 0 or
@@ -173,7 +176,7 @@ def advise(
     read_options: dict[str, Any] = {
         "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "sheet": sheet,
         "where": where, "since": since, "missing": missing, "same_names": same_names, "distinct": distinct,
-        "decimal": decimal, "thousands": thousands, "currency": currency,
+        "measured_in": measured_in, "decimal": decimal, "thousands": thousands, "currency": currency,
     }  # fmt: skip
     settings = ReadSettings(**read_options)
     log = read(data, settings=settings, strict=strict, loss=loss, seed=seed, watch=_progress_bar_factory(progress))
@@ -463,7 +466,7 @@ def _arm_advice(
 def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
     """Clip an interval to the range of the metric on the support, which standard errors do not know."""
     support = problem.support
-    if sentences.interval_stops_at_zero(not problem.declared, support, metric) and isfinite(interval[0]):
+    if not problem.declared and sentences.stops_at_zero(support, metric) and isfinite(interval[0]):
         return max(interval[0], 0.0), interval[1]
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval

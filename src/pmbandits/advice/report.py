@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from functools import cache
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pmbandits import _html
+from pmbandits import __version__, _html
 from pmbandits._files import write_atomically
-from pmbandits.advice import sentences, svg_charts
+from pmbandits.advice import charts, sentences
 from pmbandits.advice.inference import utility_of_mixture
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.supports import Binary, Finite, Interval, Real
+from pmbandits.advice.numbers import NumberFormat, two_digits
+from pmbandits.supports import Binary, Finite, Interval
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,7 +26,7 @@ FILE_SUFFIXES = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _MOST_ARMS_DRAWN = 20  # arms in a picture
 
 
-def save(result: Advice | AdviceTable, path: str | Path) -> Path:
+def save(result: Advice | AdviceTable, path: str | Path, *, title: str = "", author: str = "") -> Path:
     """Write a report or a figure; the suffix of the path says which."""
     where = Path(path)
     kind = where.suffix.lower()
@@ -40,15 +41,15 @@ def save(result: Advice | AdviceTable, path: str | Path) -> Path:
     if kind == ".json":
         text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     else:
-        text = markdown(result) if kind == ".md" else html_page(result)
+        text = _render("report.md" if kind == ".md" else "report.html", result, title, author)
     where.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(where, lambda file: file.write(text.encode("utf-8")))
     return where
 
 
-def html_page(result: Advice | AdviceTable) -> str:
+def html_page(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
     """The report as one self-contained HTML page, without scripts."""
-    return _render("report.html", result)
+    return _render("report.html", result, title, author)
 
 
 def html_body(result: Advice | AdviceTable) -> str:
@@ -56,9 +57,9 @@ def html_body(result: Advice | AdviceTable) -> str:
     return _render("body.html", result)
 
 
-def markdown(result: Advice | AdviceTable) -> str:
+def markdown(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
     """The report as Markdown, without figures."""
-    return _render("report.md", result)
+    return _render("report.md", result, title, author)
 
 
 @cache
@@ -67,61 +68,71 @@ def _templates() -> Environment:
     made = _html.environment(lambda name: (folder / name).read_text(encoding="utf-8"))
     made.globals |= {
         "most_drawn": _MOST_ARMS_DRAWN,
-        "width": svg_charts.WIDTH,
-        "left_margin": svg_charts.LEFT,
-        "row_height": svg_charts.ROW,
+        "width": charts.WIDTH,
+        "height": charts.HEIGHT,
+        "left": charts.LEFT,
     }
     made.filters |= {
-        "isfinite": isfinite,
+        "arms_head": sentences.arms_head,
+        "attention": charts.attention_chart,
+        "capitalise": lambda text: text[:1].upper() + text[1:],
+        "describe": describe_metric,
         "md": _escape_markdown,
-        "place": lambda value, scale: scale.place(value),
-        "px": "{:.1f}".format,
-        "rank_weights": svg_charts.rank_weights,
-        "share_bar": svg_charts.share_bar,
-        "shorten": svg_charts.shorten,
-        "metric_title": metric_title,
-        "repr": repr,
-        "utility_rows": lambda advice: svg_charts.utility_rows(advice, _MOST_ARMS_DRAWN),
-        "utility_scale": svg_charts.utility_scale,
+        "score_dots": charts.score_dots,
+        "share_parts": charts.share_parts,
+        "verdict": sentences.verdict,
     }
     return made
 
 
-def _render(template: str, result: Advice | AdviceTable) -> str:
+def _render(template: str, result: Advice | AdviceTable, title: str = "", author: str = "") -> str:
     all_advice = list(result) if isinstance(result, Sequence) else [result]
-    first = all_advice[0]
-    shown = sorted(first.by_share()[:_MOST_ARMS_DRAWN])
-    boxes = svg_charts.boxes([first.names[k] for k in shown], [first.log.arms[k].all for k in shown], shown)
+    first, single = all_advice[0], not isinstance(result, Sequence)
+    survival, survival_note = charts.survival_chart(first)
     return (
         _templates()
         .get_template(template)
         .render(
-            title=f"Advice on {first.log.source}",
-            single=not isinstance(result, Sequence),
+            title=title or _default_title(first),
+            made=_made_of(first, author),
+            single=single,
             all_advice=all_advice,
             first=first,
             overview=result.rows(),
-            general=[*sentences.general_notes(first), *sentences.general_checks(first)],
+            common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
+            method=first.notes if single else [*sentences.general_notes(first), *sentences.unchecked(first)],
             losses=_cross_losses_table(all_advice),
-            boxes=boxes,
-            box_scale=svg_charts.box_scale(boxes),
-            reward_range=(min(first.log.arms[k].x[0] for k in shown), max(first.log.arms[k].x[-1] for k in shown)),
-            arms_head=sentences.ARMS_HEAD,
+            survival=survival,
+            survival_note=survival_note,
             data_rows=_data_rows(first),
         )
     )
 
 
-def metric_title(advice: Advice) -> str:
-    """The metric with its description in words, as a title."""
-    return f"{advice.metric!r}: {describe_metric(advice.metric)}"
+def _default_title(advice: Advice) -> str:
+    log = advice.log
+    return f"{log.reward_column} by {log.arm_column}" if log.reward_column else f"Advice on {log.source}"
+
+
+def _made_of(advice: Advice, author: str) -> list[str]:
+    """When, from what, in which unit, and by whom the report was made."""
+    log = advice.log
+    return [
+        date.today().isoformat(),
+        f"from {log.source} ({log.outcomes:,} rewards of {len(log.arms):,})",
+        *([f"in {log.measured_in}"] if log.measured_in else []),
+        f"by {author} with pmbandits {__version__}" if author else f"made with pmbandits {__version__}",
+    ]
 
 
 def _cross_losses_table(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
     """A table of what the choice by each metric loses by the other metrics, with its head."""
     head = ("", "by this preference", *(f"choice {k}" for k in range(1, len(all_advice) + 1)))
     rows = zip(all_advice, cross_metric_losses(all_advice), strict=True)
-    return [head, *((f"{k}", repr(advice.metric), *cells) for k, (advice, cells) in enumerate(rows, 1))]
+    return [
+        head,
+        *((f"{k}", sentences.metric_title(advice.metric), *cells) for k, (advice, cells) in enumerate(rows, 1)),
+    ]
 
 
 def cross_metric_losses(all_advice: Sequence[Advice]) -> list[list[str]]:
@@ -134,8 +145,10 @@ def cross_metric_losses(all_advice: Sequence[Advice]) -> list[list[str]]:
             lost = max(best - utility_of_mixture(row_advice.metric, samples, other.weights), 0.0)
             if lost <= 1e-9 * abs(best):
                 cells.append("–")
+            elif best > 0.0:
+                cells.append(f"{two_digits(100 * lost / best)} %")
             else:
-                cells.append(f"{sentences.two_digits(100 * lost / best)} %" if best > 0.0 else f"{lost:.3g}")
+                cells.append(NumberFormat.for_resolution([lost], row_advice.log.measured_in).with_unit(lost))
         out.append(cells)
     return out
 
@@ -145,10 +158,10 @@ def _data_rows(advice: Advice) -> list[tuple[str, str]]:
     counts = [arm.n for arm in log.arms]
     return [
         ("source", log.source),
-        ("rows read", f"{log.rows:,}"),
-        ("rows used", f"{log.used:,}"),
-        ("arms", f"{len(log.arms):,}"),
-        ("rewards of an arm", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
+        ("columns", f"{log.arm_column} (what was chosen), {log.reward_column} (the result)" if log.arm_column else "–"),
+        ("rows read, rows used", f"{log.rows:,}, {log.used:,}"),
+        (f"number of {sentences.arm_noun(advice)}s", f"{len(log.arms):,}"),
+        ("rewards of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
         ("where rewards can lie", _support_text(advice)),
     ]
 
@@ -157,12 +170,13 @@ def _support_text(advice: Advice) -> str:
     support = advice.support
     if isinstance(support, Binary):
         return "0 or 1"
-    if isinstance(support, Interval):
-        known = "seen, not known" if advice.support_assumed else "declared"
-        return f"{support.lo:g} to {support.hi:g} ({known})"
-    if isinstance(support, Finite):
-        return f"{support.atoms.size} numbers from {support.lo:g} to {support.hi:g} (declared)"
-    return f"any number, σ = {support.sigma:g} (declared)" if isinstance(support, Real) else f"{support!r} (declared)"
+    if advice.support_assumed:
+        low, high = sorted(map(advice.shown, sentences.reward_range(advice)))
+        return f"not declared; seen {low:,.10g} to {high:,.10g}"
+    if isinstance(support, (Interval, Finite)):
+        low, high = sorted(map(advice.shown, (support.lo, support.hi)))
+        return f"{low:,.10g} to {high:,.10g} (declared)"
+    return f"{support!r} (declared)"
 
 
 def _escape_markdown(text: Any) -> str:

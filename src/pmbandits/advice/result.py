@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,7 +18,7 @@ from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import Log
+from pmbandits.logs import Finding, Log
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
 from pmbandits.supports import Support
@@ -163,13 +163,13 @@ class Advice:
         return {n: float(w) for n, w in zip(self.names, self.weights, strict=True) if w > 0.0}
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before the rest."""
-        return tuple(sentences.warnings(self))
+    def caveats(self) -> tuple[Finding, ...]:
+        """What a reader must know beside the answer: what it rests on, and what is strange in the data."""
+        return tuple(sentences.caveats(self))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What else there is to say."""
+        """How it was worked out, and what could not be checked."""
         return tuple(sentences.notes(self))
 
     @property
@@ -179,12 +179,12 @@ class Advice:
 
     @property
     def recommendation(self) -> str:
-        """What to play, in a sentence."""
+        """The headline: what to choose, or that the data do not settle it, or cannot tell."""
         return sentences.recommendation(self)
 
     @property
     def reason(self) -> str:
-        """Whether that is beyond chance, in a sentence or two."""
+        """How large the difference is, with its interval, and how sure that is."""
         return sentences.reason(self)
 
     @property
@@ -194,20 +194,17 @@ class Advice:
 
     @property
     def outlook(self) -> str:
-        """What more data would settle, in a sentence."""
+        """What to do next, such as how much more data would settle it."""
         return sentences.outlook(self)
 
     @property
-    def worth(self) -> str:
-        """The worth of the recommendation as text, if there is one."""
-        return "not known" if any(t.may_lack_mean for t in self.tails) else sentences.format_number(self.value, self)
+    def score(self) -> float:
+        """What the recommendation scores, in the sign of the data: the number that sentences and tables show."""
+        if any(tail.may_lack_mean for tail in self.tails):
+            return nan
+        return self.shown(self.apparent if len(self.mixture) == 1 else self.value)
 
-    @property
-    def checks(self) -> tuple[str, ...]:
-        """What was checked, and what could not be."""
-        return tuple(sentences.checks(self))
-
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
         """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that you can send.
 
         The HTML report is one file that needs no other, and prints well to PDF from any browser.
@@ -219,14 +216,15 @@ class Advice:
         """
         from pmbandits.advice import report
 
-        return report.save(self, path)
+        return report.save(self, path, title=title, author=author)
 
     def __str__(self) -> str:
-        lines = [*self.warnings, self.recommendation, self.reason, self.price, self.outlook, ""]
-        lines += aligned_columns([sentences.ARMS_HEAD, *self.rows()])
+        lines = [self.recommendation, self.reason, self.price, self.outlook, ""]
+        lines += aligned_columns([sentences.arms_head(self), *self.rows()])
         if self.hidden:
             lines.append(f"… and {self.hidden} more arms")
-        lines += ["", *self.notes, self.log.row_report(), *(f"  {bad}" for bad in self.log.shown())]
+        lines += ["", *(["Mind:"] if self.caveats else []), *(f"- {caveat}" for caveat in self.caveats)]
+        lines += [*(f"  {bad}" for bad in self.log.shown()), "", *self.notes]
         text = "\n".join(lines)
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")
@@ -236,7 +234,7 @@ class Advice:
         return (
             f"Advice({self.metric!r}: {sentences.mixture_text(self.mixture)}, value={self.value:.4g}, "
             f"gain={self.gain:.3g}, "
-            f"{self.verdict})"
+            f"{self.decision.kind})"
         )
 
     def _repr_html_(self) -> str:
@@ -245,15 +243,16 @@ class Advice:
         return _html.titled_block(repr(self.metric), report.html_body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The arms as a table: name, rewards, mean, utility, interval, share."""
+        """The arms as a table: name, rewards, average, score (if it is another number), interval, share."""
+        written = sentences.number_format(self)
         return [
             (
                 a.name,
                 f"{a.n:,}",
-                sentences.format_number(a.mean, self),
-                sentences.format_number(a.utility, self),
-                sentences.interval_text(a.interval),
-                "any" if self.tied else sentences.format_share(a.share),
+                written(self.shown(a.mean)),
+                *([] if self.metric.name == "mean" else [written(self.shown(a.utility))]),
+                written.interval((self.shown(a.interval[0]), self.shown(a.interval[1]))),
+                sentences.share_text(self, a.share),
             )
             for a in self._shown()
         ]
@@ -263,10 +262,9 @@ class Advice:
         return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.arms[k].utility))
 
     def _shown(self) -> list[ArmAdvice]:
-        """The arms that matter: those played, then the best others."""
-        if len(self.arms) <= 12:
-            return list(self.arms)
-        return [self.arms[k] for k in self.by_share()[: max(sentences.MOST_ARMS_NAMED, len(self.mixture))]]
+        """The arms that matter: those recommended, then the best others."""
+        most = 12 if len(self.arms) <= 12 else max(sentences.MOST_ARMS_NAMED, len(self.mixture))
+        return [self.arms[k] for k in self.by_share()[:most]]
 
     @property
     def hidden(self) -> int:
@@ -315,8 +313,7 @@ class Advice:
                 for a in self.arms
             ],
             "sentences": [s for s in (self.recommendation, self.reason, self.price, self.outlook) if s],
-            "warnings": list(self.warnings),
-            "checks": list(self.checks),
+            "caveats": [vars(caveat) for caveat in self.caveats],
             "notes": list(self.notes),
             "repeat": self.repeat,
             "rows": {
@@ -373,23 +370,26 @@ class AdviceTable(Sequence[Advice]):
         return iter(self.advice)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before the rest, each once."""
-        return tuple(dict.fromkeys(warning for advice in self.advice for warning in advice.warnings))
+    def caveats(self) -> tuple[Finding, ...]:
+        """What a reader must know beside the answers, each once."""
+        return tuple(dict.fromkeys(caveat for advice in self.advice for caveat in advice.caveats))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table as rows of text; the first row has the names of the columns."""
-        out: list[tuple[str, ...]] = [("you value", "play", "worth about", "best arm alone", "gain", "verdict")]
+        out: list[tuple[str, ...]] = [("you value", "best in the data", "score", "better than", "by", "verdict")]
         for a in self.advice:
-            alone = f"{a.best_arm} {sentences.format_number(a.best_arm_value, a)}"
-            gain = sentences.format_number(a.gain, a, 3) if len(a.mixture) > 1 and a.limits is None else "–"
-            out.append((repr(a.metric), sentences.mixture_text(a.mixture), a.worth, alone, gain, sentences.verdict(a)))
+            found, written = a.decision.difference, sentences.number_format(a)
+            rival, by = ("–", "–") if found is None or a.tied else (found.rival, written(found.value))
+            best = "all the same" if a.tied else sentences.mixture_text(a.mixture, a.log.arm_column)
+            out.append(
+                (sentences.metric_title(a.metric), best, written.with_unit(a.score), rival, by, sentences.verdict(a))
+            )
         return out
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [*self.warnings, "", *aligned_columns(self.rows()), "", *first.general, first.log.row_report()]
-        lines += [f"  {bad}" for bad in first.log.shown()]
+        lines = [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in self.caveats)]
+        lines += [*(f"  {bad}" for bad in first.log.shown()), "", *first.general]
         return "\n".join(lines).strip()
 
     __repr__ = __str__
@@ -399,11 +399,11 @@ class AdviceTable(Sequence[Advice]):
 
         return _html.titled_block("How the advice changes with what you value", report.html_body(self))
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
         """Write a report or a picture, as :meth:`Advice.save` does."""
         from pmbandits.advice import report
 
-        return report.save(self, path)
+        return report.save(self, path, title=title, author=author)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """A list that can be written as JSON, with one entry for each metric."""

@@ -14,6 +14,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 out = Console()
+_OTHER_QUESTIONS = (
+    "No --metric was given, so this is about the plain average. Other questions: --metric 'avoid the worst 10 %', "
+    "--metric steady, --metric 'best of 3', --metric median; pmbandits metrics --by-wish lists more."
+)
 
 
 def advise(
@@ -23,7 +27,7 @@ def advise(
         typer.Option(
             "--metric",
             "-m",
-            help="What you value: gini, 'upper_cvar(0.9)' or upper_cvar:c=0.9; or several. Default: gini (variety).",
+            help="What you value: gini, 'upper_cvar(0.9)' or upper_cvar:c=0.9; or several. Default: the average.",
         ),
     ] = None,
     arm: Annotated[str | None, typer.Option(help="The column that says what was chosen, if it is not clear.")] = None,
@@ -57,6 +61,7 @@ def advise(
     same_names: Annotated[
         bool, typer.Option("--same-names", help="Names that differ in capital letters, spaces or signs are the same.")
     ] = False,
+    measured_in: Annotated[str, typer.Option(help="The unit of the rewards, such as minutes or €.")] = "",
     distinct: Annotated[bool, typer.Option("--distinct", help="Count rows that are copies of others once.")] = False,
     decimal: Annotated[str | None, typer.Option(help="The decimal sign: '.' or ','. Default: what is clear.")] = None,
     thousands: Annotated[str, typer.Option(help="The sign between thousands, if there is one.")] = "",
@@ -70,6 +75,8 @@ def advise(
         Path | None,
         typer.Option("--out", "-o", help="Write a report (.html, .md, .json) or a picture (.png, .svg, .pdf)."),
     ] = None,
+    title: Annotated[str, typer.Option(help="The title of the report.")] = "",
+    author: Annotated[str, typer.Option(help="Who made the report.")] = "",
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
 ) -> None:
@@ -85,7 +92,7 @@ def advise(
     """
     import matplotlib as mpl
 
-    chosen = metrics or ["gini"]
+    chosen = metrics or ["mean"]
     table = _advise_or_ask(
         data,
         chosen,
@@ -104,6 +111,7 @@ def advise(
         missing=_parse_missing(missing),
         same_names=same_names,
         distinct=distinct,
+        measured_in=measured_in,
         decimal=decimal,
         thousands=thousands,
         currency=currency,
@@ -116,25 +124,22 @@ def advise(
     result = table[0] if len(chosen) == 1 else table
     if report is not None:
         mpl.use("Agg")
-        report = result.save(report if report.suffix else report.with_suffix(".html"))
+        report = result.save(report if report.suffix else report.with_suffix(".html"), title=title, author=author)
     if json_output:
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     first = table[0]
-    _print_lines(map(str, first.log.findings), "yellow")
-    _print_lines(table.warnings, "bold red")
     if len(chosen) == 1:
+        _print_lines([first.recommendation], "bold")
+        _print_lines([first.reason, first.price, first.outlook])
         out.print(_arms_table(first))
-        _print_lines([first.recommendation, first.reason, first.outlook])
-        _print_lines([*first.notes, *first.checks], "dim")
     else:
         out.print(_comparison_table(table.rows(), data.name))
-        _print_lines(first.general, "dim")
+    _print_lines([f"- {caveat}" for caveat in table.caveats], "yellow")
+    _print_lines([f"  {bad}" for bad in first.log.examples])
+    _print_lines(first.notes if len(chosen) == 1 else first.general, "dim")
     if not metrics:
-        _print_lines(["No --metric was given: this is for gini, which values variety."], "dim")
-    if row_report := first.log.row_report():
-        _print_lines([row_report], "yellow")
-        _print_lines([f"  {bad}" for bad in first.log.examples])
+        _print_lines([_OTHER_QUESTIONS], "dim")
     if report is not None:
         _print_lines([f"Written: {report}"])
 
@@ -165,8 +170,8 @@ def _print_lines(lines: Iterable[str], style: str = "") -> None:
 
 
 def _comparison_table(rows: list[Any], name: str) -> Table:
-    """How the advice changes with the metric; the metric stays on one line."""
-    heads = (Column(head, overflow="fold", no_wrap=k == 0) for k, head in enumerate(rows[0]))
+    """How the advice changes with the metric; the verdict stays on one line."""
+    heads = (Column(head, overflow="fold", no_wrap=head == "verdict") for head in rows[0])
     table = Table(*heads, title=f"{escape(name)}: how the advice changes with what you value")
     for row in rows[1:]:
         table.add_row(*map(escape, row))
@@ -174,21 +179,14 @@ def _comparison_table(rows: list[Any], name: str) -> Table:
 
 
 def _arms_table(advice: Any) -> Table:
-    from pmbandits.advice.sentences import interval_text
+    from pmbandits.advice.sentences import arms_head
 
-    log = advice.log
-    numbers = (Column(name, justify="right") for name in ("rewards", "average", "worth", "probably between", "share"))
-    title = f"{escape(repr(advice.metric))}, {log.outcomes:,} rewards of {len(advice.names)} arms"
-    table = Table("arm", *numbers, title=title)
-    shown = advice._shown()
+    head = arms_head(advice)
+    table = Table(head[0], *(Column(name, justify="right") for name in head[1:]))
     for row in advice.rows():
         table.add_row(*map(escape, row))
-    if len(advice.arms) > len(shown):
-        table.add_row(f"… {len(advice.arms) - len(shown)} more", "", "", "", "", "")
-    table.add_section()
-    recommended, between = f"[bold]{escape(advice.worth)}[/]", escape(interval_text(advice.interval))
-    if not advice.tied:
-        table.add_row("[bold]recommended[/]", "", "", recommended, between, "")
+    if advice.hidden:
+        table.add_row(f"… {advice.hidden} more", *[""] * (len(head) - 1))
     return table
 
 

@@ -41,6 +41,7 @@ class ReadSettings:
     missing: float | Sequence[float] | None = None
     same_names: bool = False
     distinct: bool = False
+    measured_in: str = ""
 
     def __post_init__(self) -> None:
         if self.per is not None and self.per not in PERIODS:

@@ -196,9 +196,12 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
     def fields(sign: str) -> list[list[str]]:
         return [next(csv.reader([line], delimiter=sign), []) for line in lines]
 
-    def regularity(sign: str) -> tuple[int, int]:
-        widths = Counter(len(row) for row in fields(sign) if len(row) > 1)
-        return max(widths.values(), default=0), lines[0].count(sign)
+    def regularity(sign: str) -> tuple[int, int, int]:
+        """How many cells are in lines of the usual width, how many such lines are at the end, and in the first line."""
+        widths = [len(row) for row in fields(sign)]
+        width, count = max(Counter(widths).items(), key=lambda pair: pair[1] * (pair[0] - 1))
+        run = next((k for k, w in enumerate(reversed(widths)) if w != width), len(widths))
+        return count * (width - 1), run, lines[0].count(sign)
 
     delimiter = max(",;\t|", key=regularity)
     table = fields(delimiter)

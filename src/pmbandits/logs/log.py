@@ -117,6 +117,7 @@ class Log(RowReport):
     kept_rows : every row, where a column of units or of times was named.
     per : ``None`` where one outcome is one row; else the period over which the rewards of an arm were averaged.
     arm_column, reward_column : the names of these columns; empty where there are none (a dict, or a wide table).
+    measured_in : the unit of the rewards, such as "minutes" or "€"; empty if it is not known.
     """
 
     arms: tuple[ArmLog, ...]
@@ -124,6 +125,7 @@ class Log(RowReport):
     per: str | None = None
     arm_column: str = ""
     reward_column: str = ""
+    measured_in: str = ""
 
     @property
     def outcomes(self) -> int:

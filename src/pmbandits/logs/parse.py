@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray, is_list, is_number
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, UnitsAndTimes, is_arrow, object_array, to_numpy
-from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, RewardCollector
+from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, PLACEHOLDER, RewardCollector
 
 MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # a reward of yes or no, as spreadsheets and pandas write it
@@ -44,7 +44,7 @@ REASONS = (
     "no arm",
     "no unit",
     NO_TIME,
-    "a number that stands for no reward",
+    PLACEHOLDER,
 )  # by problem
 Problems = NDArray[np.uint8]
 

@@ -73,6 +73,7 @@ def read(
         findings=(*assumed, *log.findings, *check_rewards(log)),
         arm_column=settings.arm or "arm" if named else "",
         reward_column=settings.reward or "reward" if named else "",
+        measured_in=settings.measured_in or settings.currency,
     )
 
 

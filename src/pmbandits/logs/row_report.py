@@ -17,6 +17,7 @@ MOST_EXAMPLES = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
 NO_TIME = "a time that cannot be read"
 NOT_A_NUMBER = "a reward that is not a number"
+PLACEHOLDER = "a number that stands for no reward"
 _CURRENCY_SIGN = r"[+-]?\s*(?:[€$£¥₹]|[A-Z]{3})"
 _NUMBER_FORMAT_HINTS = {
     "amounts of money: say so with currency='€' (--currency €), and how thousands and decimals are written": (

@@ -24,8 +24,8 @@ const Charts = (() => {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     if (value === 0) return "0";
     const size = Math.abs(value);
-    if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
-    return String(Number(value.toPrecision(digits)));
+    if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
+    return Number(value.toPrecision(size >= 1e4 ? Math.max(digits, Math.ceil(Math.log10(size))) : digits)).toLocaleString("en", { maximumFractionDigits: 12 });
   }
 
   function chip(colour) {
@@ -76,12 +76,13 @@ const Charts = (() => {
 
     // series: [{label, colour, place, width, dash, fill, band}], data: [x, y, y, …]
     set(series, data, summary, more = {}) {
-      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) && this.upright === Boolean(more.upright) &&
+      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) && this.flip === (more.flip ? -1 : 1) && this.upright === Boolean(more.upright) &&
         series.every((s, k) => s.label === this.series[k].label && s.colour === this.series[k].colour);
       this.series = series;
       this.data = data;
       this.events = more.events || [];
       this.bend = more.bend || 0;
+      this.flip = more.flip ? -1 : 1; // losses are drawn as negative rewards, and written as losses
       this.upright = Boolean(more.upright); // a logarithmic scale also upwards
       if (summary) this.plot.setAttribute("aria-label", `${this.options.title}. ${summary} Arrow keys read the values.`);
       if (same) this.chart.setData(data);
@@ -99,17 +100,18 @@ const Charts = (() => {
       const x = { time: false, ...(options.span ? { range: options.span } : {}) };
       if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
       else if (options.log) Object.assign(x, { distr: 3, range: (u, low, high) => (low === null || low === high ? [1, 10] : [low, high]) });
-      const axis = (label, size) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
-        ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(v))) });
+      const axis = (label, size, sign = 1) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
+        ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(sign * v))) });
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { splits: Chart.round, filter: Chart.few } : {}) }, { ...axis(options.y, 54) }],
+        axes: [{ ...axis(options.x, 34, this.flip), space: 45, ...(x.distr === 3 ? { splits: Chart.round, filter: Chart.few } : {}),
+          ...(x.distr === 4 ? { splits: (u, at, low, high) => Chart.spread(low, high, this.bend, this.plot.clientWidth), filter: (u, ticks) => ticks } : {}) }, { ...axis(options.y, 54) }],
         legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
           return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
-          { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(v)) },
+          { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(this.flip * v)) },
           ...this.series.map((s) => ({ label: s.label, stroke: s.ink ? () => style(s.ink) : s.colour, width: s.width || 2,
             dash: s.dash || (s.place === undefined ? [] : dash(s.place)), fill: s.fill, paths: s.points ? () => null : paths,
             points: { show: Boolean(s.points) || (options.log && this.data[0].length < 30 && (s.width || 2) >= 1.4), size: 5 }, spanGaps: Boolean(options.gaps), show: s.show !== false,
@@ -120,6 +122,14 @@ const Charts = (() => {
       }, this.data, this.plot);
       const entries = this.chart.root.querySelectorAll(".u-legend .u-series");
       this.series.forEach((s, k) => { if (s.quiet || (s.width || 2) < 0.1) entries[k + 1].classList.add("quiet"); });
+    }
+
+    // On a scale that is squeezed away from 0: round numbers at about even distances.
+    static spread(low, high, width, pixels) {
+      const from = Math.asinh(low / width), to = Math.asinh(high / width), many = Math.max(2, Math.floor(pixels / 80));
+      const round = (v) => (Math.abs(v) < width ? 0 : Number(v.toPrecision(1)));
+      const all = Array.from({ length: many + 1 }, (_, k) => round(width * Math.sinh(from + (to - from) * k / many)));
+      return [...new Set(all)].filter((v) => v >= low && v <= high);
     }
 
     // On a logarithmic scale lines are drawn at 1 to 9 times powers of ten, wherever the scale begins.
@@ -172,7 +182,7 @@ const Charts = (() => {
       this.at = Math.min(Math.max(from + step, 0), x.length - 1);
       this.chart.setCursor({ left: this.chart.valToPos(x[this.at], "x"), top: 10 });
       const values = this.series.map((s, k) => `${s.label} ${number(this.data[k + 1][this.at])}`);
-      this.said.textContent = `${this.options.short || this.options.x} ${number(x[this.at])}: ${values.join(", ")}`;
+      this.said.textContent = `${this.options.short || this.options.x} ${number(this.flip * x[this.at])}: ${values.join(", ")}`;
     }
 
     fill() {

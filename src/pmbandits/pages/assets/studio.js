@@ -37,6 +37,7 @@
     const before = other ? {} : limits;
     state.arms = found.read.arms;
     state.bend = found.read.bend;
+    state.loss = Boolean(found.asked.loss);
     state.undrawn = found.read.undrawn;
     showLimits(state.arms, before);
     if (other && found.begin && !state.restoring) understand(found.begin);
@@ -253,8 +254,8 @@
     $("offers").replaceChildren(...(tie && tie.offers.length ? [element("p", {}, "What can tell them apart:"),
       element("div", { class: "near" }, tie.offers.map((one) => element("button", { type: "button",
         onclick: () => (one.per ? table.per(one.per) : understand(one.metric, { formula: true })) }, one.say)))] : []));
-    $("verdict").replaceChildren(...(tie ? [] : [element("span", { class: "badge wait" }, "checking"),
-      element("span", { class: "soft" }, " whether that is more than chance …")]));
+    badge(tie ? ["", "wait"] : ["checking whether that is more than chance …", "wait"]);
+    $("verdict").replaceChildren();
     $("limits-cost").textContent = found.limits ? found.limits.sentence : "";
     armsTable(found.arms, null);
     $("command").textContent = found.again.command;
@@ -269,11 +270,11 @@
     if (mixed) lines.push({ label: "the mixture", ink: "--mixture", colour: "mixture", width: 2.6 });
     const said = `${found.drawn.length} arms${mixed ? " and the mixture" : ""}.`;
     charts.above.note(state.undrawn);
-    charts.above.set(lines, [found.grid, ...found.above], said, { bend: state.bend });
-    charts.bent.note(found.grid[0] < 0 ? "What an arm is worth is the area below its line right of 0, less the area between its line and its height at the far left, left of 0."
-      : "What an arm is worth is the area below its line.");
+    charts.above.set(lines, [found.grid, ...found.above], said, { bend: state.bend, flip: state.loss });
+    charts.bent.note(state.bend ? "" : found.grid[0] < 0 ? "The score of an arm is the area below its line right of 0, less the area between its line and its height at the far left, left of 0."
+      : "The score of an arm is the area below its line.");
     $("bent-card").hidden = Boolean(tie); // there is nothing to see
-    charts.bent.set(lines, [found.grid, ...found.bent], said, { bend: state.bend });
+    charts.bent.set(lines, [found.grid, ...found.bent], said, { bend: state.bend, flip: state.loss });
     dock();
   }
 
@@ -283,22 +284,22 @@
   new IntersectionObserver((entries) => { seen = entries[entries.length - 1].isIntersecting; dock(); }).observe($("sentence"));
 
   function armsTable(arms, careful) {
-    const spans = new Map((careful || []).filter((a) => a.interval[0] !== null).map((a) => [a.name, a.interval]));
+    const spans = new Map((careful || []).filter((a) => a.interval).map((a) => [a.name, a.interval]));
     const ends = arms.flatMap((a) => [a.worth, ...(spans.get(a.name) || [])]).concat(state.now.worth).filter((v) => v !== null);
     const high = Math.max(...ends), least = Math.min(...ends), low = least >= 0 && least < 0.7 * high ? 0 : least;
     const wide = (high - low) || 1;
     const at = (v) => `${(100 * (v - low) / wide).toFixed(2)}%`;
-    $("worth-head").textContent = spans.size ? "worth, and where it probably lies" : "worth, as a picture";
+    $("worth-head").textContent = spans.size ? "score, with its 95 % interval" : "score, as a picture";
     $("arms").tBodies[0].replaceChildren(...arms.map((arm) => {
       const dot = element("b"), track = element("div", { class: "track" }), span = spans.get(arm.name);
       track.style.color = arm.colour;
-      let said = `worth ${number(arm.worth)}`;
+      let said = `score ${number(arm.worth)}`;
       if (span) {
         const line = element("i");
         line.style.left = at(span[0]);
         line.style.width = `${(100 * (span[1] - span[0]) / wide).toFixed(2)}%`;
         track.append(line);
-        said += `, probably between ${number(span[0], 3)} and ${number(span[1], 3)}`;
+        said += `, 95 % interval ${number(span[0], 3)} to ${number(span[1], 3)}`;
       }
       dot.style.left = at(arm.worth);
       track.append(dot);
@@ -314,7 +315,8 @@
       element("td", { class: "wide-only" }, element("div", { class: "ends" }, element("span", {}, number(low, 3)), element("span", {}, high > low ? number(high, 3) : ""))), element("td")));
   }
 
-  const BADGES = { surely: ["sure", "yes"], looks: ["likely, not sure", "open"], unclear: ["not decided", "no"] };
+  const KINDS = { choose: "yes", leads: "open", "cannot tell": "no" };
+  const badge = ([said, kind]) => { $("badge").textContent = said; $("badge").className = `badge ${kind}`; $("badge").hidden = !said; };
 
   async function carefully() {
     const asked = question(), mine = state.now;
@@ -331,21 +333,27 @@
     try {
       const found = await post("verdict", asked);
       if (found.stale || mine !== state.now) return;
-      const advice = found.advice[0], { people } = advice;
-      const [said, kind] = BADGES[advice.sure];
+      const advice = found.advice[0], list = (texts) => element("ul", {}, texts.map((text) => element("li", {}, text)));
+      const shares = new Map(advice.arms.map((arm) => [arm.name, arm.share]));
+      const arms = mine.arms.map((arm) => ({ ...arm, share: shares.get(arm.name) }));
+      $("sentence").textContent = advice.recommendation;
+      $("dock-said").textContent = advice.recommendation;
+      for (const id of ["big-bar", "dock-bar"]) $(id).replaceChildren(...bar(arms));
+      badge([advice.badge, KINDS[advice.kind]]);
+      $("gives").textContent = advice.reason;
+      $("price").textContent = advice.price;
       $("verdict").replaceChildren(
-        ...people.warnings.map((text) => element("p", { class: "warning" }, text)),
-        ...(people.offers.length ? [element("div", { class: "near" }, people.offers.map((one) => element("button", { type: "button",
+        element("p", {}, element("strong", {}, "Next: "), advice.outlook),
+        ...(advice.offers.length ? [element("div", { class: "near" }, advice.offers.map((one) => element("button", { type: "button",
           onclick: () => understand(one.metric, { formula: true }) }, one.say)))] : []),
-        element("p", {}, element("span", { class: `badge ${kind}` }, said), ` ${people.reason}`),
-        element("p", {}, `With care: ${people.recommendation[0].toLowerCase()}${people.recommendation.slice(1)}`),
-        ...(people.outlook ? [element("p", {}, people.outlook)] : []),
-        ...(advice.costs.length ? [element("ul", {}, advice.costs.map((text) => element("li", {}, text)))] : []),
-        element("details", {}, element("summary", {}, "What was checked, and notes"),
-          element("ul", {}, people.notes.map((note) => element("li", {}, note)))));
-      armsTable(mine.arms, advice.arms);
+        ...(advice.costs.length ? [list(advice.costs)] : []),
+        ...(advice.caveats.length ? [element("h3", {}, "Mind"), list(advice.caveats)] : []),
+        element("details", {}, element("summary", {}, "How it was worked out"), list(advice.notes)));
+      armsTable(arms, advice.arms);
     } catch (error) {
-      if (mine === state.now) $("verdict").replaceChildren(element("p", { class: "wrong" }, `No verdict: ${error.message}`));
+      if (mine !== state.now) return;
+      badge(["no verdict", "no"]);
+      $("verdict").replaceChildren(element("p", { class: "wrong" }, `No verdict: ${error.message}`));
     }
   }
 
@@ -390,7 +398,7 @@
     if (!state.kept.length) { $("compared").replaceChildren(); return; }
     try {
       const found = await post("compare", { table: state.table, rows: state.kept });
-      const heads = ["you value", "it plays", "", "worth", "average", "best arm alone", "gain", ...found.rows.map((r, k) => `loses if ${k + 1} is played`), ""];
+      const heads = ["you value", "it chooses", "", "score", "average", "best arm alone", "gain", ...found.rows.map((r, k) => `loses if ${k + 1} is played`), ""];
       const rows = found.rows.map((row, k) => element("tr", {},
         element("th", { scope: "row" }, `${k + 1}. ${row.words}`, row.limits ? element("div", { class: "soft" }, `limits: ${row.limits}`) : null),
         element("td", {}, element("div", { class: "bar", "aria-hidden": "true" },

@@ -49,7 +49,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
   function heads({ wide, arm, currency }) {
     const money = currency ? ` (${currency})` : "";
     $("arm-head").textContent = wide || arm.toLowerCase() === "arm" ? "arm" : `${arm} (arm)`;
-    $("worth-number").textContent = `worth${money}`;
+    $("worth-number").textContent = `score${money}`;
     $("average-head").textContent = `average${money}`;
   }
 
@@ -73,7 +73,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("columns-details").open = !read;
     $("source").open = false;
     $("source-said").textContent = "Take another table";
-    $("account").textContent = read ? read.account || "Every row could be used." : "";
+    $("account").textContent = read ? [read.account || "Every row could be used.", ...read.findings].join(" ") : "";
     if (read) heads(found.asked);
     if (read) outcome(found);
     else $("waiting").textContent = `There is no answer for ${found.name} yet: say in part 1 which columns hold the arms and the rewards.`;

@@ -13,7 +13,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import distortion_range
-from pmbandits.advice.svg_charts import choose_scale
+from pmbandits.advice.curves import linear_width
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.pages import web
@@ -99,10 +99,8 @@ def _curve_grid(points: FloatArray) -> tuple[FloatArray, float]:
     if points.size > GRID:
         points = np.unique(points[np.linspace(0, points.size - 1, GRID).astype(np.intp)])
     pad = 0.02 * float(points[-1] - points[0]) or 0.5
-    linear_width = choose_scale(
-        [float(points[0]), float(points[-1])], [float(np.diff(np.quantile(points, (0.25, 0.75)))[0])]
-    ).linear_width
-    return np.concatenate((points, [points[-1] + pad])), linear_width
+    linear = linear_width(float(points[-1] - points[0]), float(np.diff(np.quantile(points, (0.25, 0.75)))[0]))
+    return np.concatenate((points, [points[-1] + pad])), linear
 
 
 def _distorted(metric: Distortion, above: FloatArray) -> FloatArray:

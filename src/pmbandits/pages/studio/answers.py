@@ -41,7 +41,7 @@ def overview(table: Table) -> dict[str, Any]:
         "dates": first.dates,
         "rows": first.rows,
         "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")},
-        "why": table.read_error,
+        "why": table.read_error or table.question,
         "own": bool(table.example),
         "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
         "when": table.date_column,
@@ -63,27 +63,19 @@ def overview(table: Table) -> dict[str, Any]:
         "outcome": sentences.reward_note(table),
         "outcomes_can_be": sentences.reward_choices(table),
         "account": without_option_names(log.row_report()),
+        "findings": [f"{f.seen} {f.done}" for f in log.findings if f.kind != "columns"],
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
             for k, a in enumerate(log.arms[:_MOST_ARMS_LISTED])
         ],
         "count": len(log.arms),
-        "bend": table.linear_width,
-        "undrawn": _undrawn_text(table),
+        "bend": table.curves.linear_width,
+        "undrawn": table.curves.undrawn,
         "support": [table.problem.support.lo, table.problem.support.hi],
         "declared": table.problem.declared,
     }
     return out
-
-
-def _undrawn_text(table: Table) -> str:
-    """Which rewards are too far away to be drawn."""
-    (low, high), samples = table.drawn_range, table.problem.samples
-    least, most = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
-    said = [f"down to {least:,.4g}"] if least < low else []
-    said += [f"up to {most:,.4g}"] if most > high else []
-    return f"A few rewards {' and '.join(said)} are not drawn." if said else ""
 
 
 def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,12 +87,12 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     same = ties.tied_arms(seen, limits)
     order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.arm_utilities[k]))
     drawn = sorted(order[:_MOST_ARMS_DRAWN])
-    mixed = seen.weights @ table.survival_curves
-    curves = np.vstack((table.survival_curves[drawn], mixed[None]))
+    mixed = seen.weights @ table.curves.survival
+    curves = np.vstack((table.curves.survival[drawn], mixed[None]))
     if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
         curves = curves[:-1]
     with np.errstate(all="ignore"):
-        bent = np.asarray(metric._h(curves.ravel())).reshape(-1, table.grid.size)
+        bent = np.asarray(metric._h(curves.ravel())).reshape(-1, table.curves.grid.size)
     u, h = distortion_curve(metric)
     few = np.unique(np.concatenate((np.linspace(0, u.size - 1, 120).astype(np.intp), np.flatnonzero(np.isnan(h)))))
     rank = np.linspace(1.0, 0.0, 101)
@@ -118,16 +110,20 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
                 "name": names[k],
                 "colour": colour(k),
                 "share": None if same else seen.weights[k],
-                "worth": seen.arm_utilities[k],
-                "mean": table.means[k],
+                "worth": seen.shown(float(seen.arm_utilities[k])),
+                "mean": seen.shown(float(table.means[k])),
                 "n": table.problem.log.arms[k].n,
             }
             for k in order[:_MOST_ARMS_LISTED]
         ],
         "more": max(len(names) - _MOST_ARMS_LISTED, 0),
-        "worth": seen.value,
-        "average": float(seen.weights @ table.means),
-        "best": {"name": names[seen.best_arm], "place": seen.best_arm, "worth": float(seen.arm_utilities.max())},
+        "worth": seen.shown(seen.value),
+        "average": seen.shown(float(seen.weights @ table.means)),
+        "best": {
+            "name": names[seen.best_arm],
+            "place": seen.best_arm,
+            "worth": seen.shown(float(seen.arm_utilities.max())),
+        },
         "gain": seen.gain,
         "sentence": sentences.play_text(names, seen.weights),
         "gives": sentences.utility_text(names, seen, table.means, metric),
@@ -141,7 +137,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
             "sentence": sentences.limits_cost_text(seen),
         },
         "drawn": drawn,
-        "grid": table.grid,
+        "grid": table.curves.grid,
         "above": curves,
         "bent": bent,
         "again": repro_call(table, _kept_and_current(metric, params.get("kept")), limits, params),
@@ -226,10 +222,10 @@ def compare(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
                 "plays": sentences.mixture_text(table.names, s.weights)
                 if not ties.tied_arms(s, kept)
                 else "it cannot choose",
-                "worth": s.value,
-                "average": float(s.weights @ table.means),
+                "worth": s.shown(s.value),
+                "average": s.shown(float(s.weights @ table.means)),
                 "best": table.names[s.best_arm],
-                "best_worth": float(s.arm_utilities.max()),
+                "best_worth": s.shown(float(s.arm_utilities.max())),
                 "gain": s.gain,
                 "others": row,
                 "lost": [_loss_text(s.value - other, s.value) for other in row],

@@ -8,6 +8,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice import sentences
+from pmbandits.advice.numbers import NumberFormat
 from pmbandits.advice.preview import PreviewResult
 from pmbandits.constraints import Limits
 from pmbandits.metrics.distortion import Distortion
@@ -17,14 +18,14 @@ from pmbandits.pages.studio.ties import most_common_reward, percent_range
 _PERIODS = ("day", "week", "month")
 _TRIED = 0.1  # the share of another arm that is tried beside a mixture
 CURVATURE_TEXT = {
-    "concave": "This curve bends like a hill. So a mixture is worth at least the average of what its arms are worth, "
-    "and can be worth more than the best of them.",
-    "convex": "This curve bends like a bowl. So a mixture is worth at most the average of what its arms are worth, and "
+    "concave": "This curve bends like a hill. So a mixture scores at least the average of its arms, "
+    "and can score higher than the best of them.",
+    "convex": "This curve bends like a bowl. So a mixture scores at most the average of its arms, and "
     "never more than the best of them.",
-    "linear": "This curve is straight. So a mixture is worth exactly the average of what its arms are worth, and never "
+    "linear": "This curve is straight. So a mixture scores exactly the average of its arms, and never "
     "more than the best of them.",
     "neither": "This curve bends both ways, here like a hill, there like a bowl. So it depends on the arms whether a "
-    "mixture can be worth more than the best of them.",
+    "mixture can score higher than the best of them.",
 }
 
 
@@ -57,8 +58,8 @@ def _period_name(table: Table, per: str) -> str:
 
 
 def play_text(names: Sequence[str], weights: FloatArray) -> str:
-    """What to play, as a sentence."""
-    return f"Play {mixture_text(names, weights)}{' alone' if (weights > 0.0).sum() == 1 else ''}."
+    """What is best in the data, before it is known whether that could be chance."""
+    return f"Best in these data: {mixture_text(names, weights)}."
 
 
 def mixture_text(names: Sequence[str], weights: FloatArray) -> str:
@@ -72,8 +73,7 @@ def utility_text(names: Sequence[str], seen: PreviewResult, means: FloatArray, m
         return f"Its average is {format_number(seen.value, seen)} in these data."
     given, best = float(seen.weights @ means), int(np.argmax(means))
     said = (
-        f"By this preference it is worth {format_number(seen.value, seen)} in these data. By the plain average "
-        f"it gives "
+        f"By this preference it scores {format_number(seen.value, seen)} in these data. By the plain average it gives "
     )
     said += format_number(given, seen, means=means)
     size = float(np.abs(means).max())
@@ -101,10 +101,10 @@ def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, 
     if seen.gain >= 0.0:
         share = format_percent(seen.gain, best)
         share = f" ({share})" if share else ""
-        alone = f"{name} alone, the best single arm, is worth {format_number(best, seen)}"
-        return f"{alone}: mixing gains {format_number(seen.gain, seen, 3)}{share}."
+        alone = f"{name} alone, the best single arm, scores {format_number(best, seen)}"
+        return f"{alone}: mixing gains {_write(seen.gain, best, 3)}{share}."
     forbidden = "the limits forbid to play it alone" if limits is not None else "it is not what is played"
-    return f"{name} alone is worth {format_number(best, seen)}, but {forbidden}."
+    return f"{name} alone scores {format_number(best, seen)}, but {forbidden}."
 
 
 def limits_cost_text(seen: PreviewResult) -> str:
@@ -114,7 +114,7 @@ def limits_cost_text(seen: PreviewResult) -> str:
     share = format_percent(seen.cost, seen.unconstrained_value)
     share = f" ({share})" if share else ""
     without = f"without them {format_number(seen.unconstrained_value, seen)} could be reached"
-    return f"The limits cost {format_number(seen.cost, seen, 3)}{share}: {without}."
+    return f"The limits cost {_write(seen.cost, abs(seen.value), 3)}{share}: {without}."
 
 
 def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limits: Limits | None) -> str:
@@ -134,8 +134,8 @@ def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limit
         then = table.preview.utility(metric, weights)
         if then < seen.value:
             said += (
-                f" {table.names[other]} alone is worth more than {table.names[least]} alone, but not beside the "
-                f"others: with {100 * _TRIED:.0f} % of it the mixture would be worth {format_number(then, seen)} "
+                f" {table.names[other]} alone scores higher than {table.names[least]} alone, but not beside the "
+                f"others: with {100 * _TRIED:.0f} % of it the mixture would score {format_number(then, seen)} "
                 f"instead of "
                 f"{format_number(seen.value, seen)}."
             )
@@ -170,9 +170,13 @@ def _arm_contributions(table: Table, seen: PreviewResult, metric: Distortion, pl
 
 
 def format_number(value: float, seen: PreviewResult, digits: int = 4, means: FloatArray | None = None) -> str:
-    """A number of the size of the rewards: what is left of rounding errors is 0."""
+    """A score or an average in the sign of the data, with about so many digits; a rounding error is 0."""
     size = float(np.abs(seen.arm_utilities if means is None else means).max())
-    return "0" if abs(value) < 1e-9 * size else f"{value:.{digits}g}"
+    return _write(seen.shown(value), size, digits)
+
+
+def _write(value: float, size: float, digits: int = 4) -> str:
+    return "0" if abs(value) < 1e-9 * size else NumberFormat.for_resolution([10.0 ** (2 - digits) * value])(value)
 
 
 def format_percent(part: float, whole: float) -> str:

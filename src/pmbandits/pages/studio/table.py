@@ -16,17 +16,15 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
+from pmbandits.advice.curves import RewardCurves
 from pmbandits.advice.preview import Preview
 from pmbandits.advice.problem import Problem
 from pmbandits.advice.recommend import make_problem
-from pmbandits.advice.svg_charts import choose_scale
 from pmbandits.constraints import Limits, limits
-from pmbandits.logs import ReadSettings, Sample, SniffedTable, read, sniff
+from pmbandits.logs import ReadSettings, SniffedTable, read, sniff
 from pmbandits.supports import Binary, Interval, Support
 
-_GRID = 160  # places at which curves are drawn
 _OPTIONS = ("arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency")
-_UNDRAWN_SHARE = 0.005  # the share of the rewards of an arm at an end that need not be drawn, if they are far away
 
 
 class Table:
@@ -84,12 +82,12 @@ class Table:
             log = read(self.path, settings=ReadSettings(**params), loss=loss)
             problem = make_problem(log, support, loss=loss)
         self.problem: Problem = problem
-        self.preview = Preview(problem)
+        self.preview = Preview(problem, loss)
         self.params = {**params, "support": support, "loss": loss}
         self.read_error = ""
         self._limits: dict[Any, Limits | None] = {}
-        for name in ("drawn_range", "grid", "survival_curves", "means"):
-            self.__dict__.pop(name, None)
+        self.curves = RewardCurves(problem.samples)
+        self.__dict__.pop("means", None)
 
     def read_if_unambiguous(self, options: Mapping[str, Any]) -> None:
         """Read the file if it is clear which columns are meant; else keep why that failed."""
@@ -121,6 +119,21 @@ class Table:
         dates = [name for name, is_date in zip(self.sniff.columns, self.sniff.dates, strict=True) if is_date]
         said = self.params.get("time")
         return said if said in dates else next(iter(dates), None)
+
+    @property
+    def question(self) -> str:
+        """What is asked where it is not clear which columns are meant."""
+        found = self.sniff
+        if found.sure:
+            return ""
+        parts = []
+        if not found.arm_sure and not found.wide:
+            parts.append(
+                f"Which column says what was chosen? It could be {' or '.join(found.arm_candidates) or 'any'}."
+            )
+        if not found.reward_sure and not found.wide:
+            parts.append(f"Which one has the result? It could be {' or '.join(found.reward_candidates) or 'any'}.")
+        return " ".join(parts) or "Which columns are things to choose from? Tick them."
 
     @property
     def is_read(self) -> bool:
@@ -159,50 +172,6 @@ class Table:
         """The plain averages of the arms."""
         return np.array([float(s.x @ s.p) for s in self.problem.samples])
 
-    @cached_property
-    def drawn_range(self) -> tuple[float, float]:
-        """From where to where rewards are drawn: a few that are very far away are left out."""
-        samples = self.problem.samples
-        low, high = min(float(s.x[0]) for s in samples), max(float(s.x[-1]) for s in samples)
-        most = (
-            min(_quantile(s, _UNDRAWN_SHARE) for s in samples),
-            max(_quantile(s, 1.0 - _UNDRAWN_SHARE) for s in samples),
-        )
-        width = most[1] - most[0]
-        if width <= 0.0:
-            return low, high
-        return (most[0] if most[0] - low > width else low), (most[1] if high - most[1] > width else high)
-
-    @cached_property
-    def grid(self) -> FloatArray:
-        """Places at which curves are drawn: where the rewards are, closer together towards both ends."""
-        rank = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _GRID))
-        places = np.unique(np.concatenate([_quantile(s, rank) for s in self.problem.samples]))
-        places = places[(places >= self.drawn_range[0]) & (places <= self.drawn_range[1])]
-        if places.size > _GRID:
-            places = np.unique(places[np.linspace(0, places.size - 1, _GRID).astype(np.intp)])
-        pad = 0.02 * float(places[-1] - places[0]) or 0.5
-        return np.concatenate((places, [places[-1] + pad]))
-
-    @cached_property
-    def survival_curves(self) -> FloatArray:
-        """The survival curve of each arm on the grid: the share of rewards above each point."""
-        rows = []
-        for s in self.problem.samples:
-            below = np.concatenate(([0.0], np.cumsum(s.p)))
-            rows.append(np.clip(1.0 - below[np.searchsorted(s.x, self.grid, side="right")], 0.0, 1.0))
-        return np.array(rows)
-
-    @property
-    def linear_width(self) -> float:
-        """0 for a linear scale of rewards; else where a logarithmic one begins, because few rewards are far away."""
-        middles = [float(_quantile(s, 0.75) - _quantile(s, 0.25)) for s in self.problem.samples]
-        grid = self.grid
-        if max(middles) == 0.0:  # more than half of the rewards are the same: the others say the scale
-            apart = [np.diff(np.quantile(s.x, (0.25, 0.75)))[0] for s in self.problem.samples if s.x.size > 3]
-            middles = [float(max(apart, default=0.0))]
-        return choose_scale([float(grid[0]), float(grid[-1])], middles).linear_width
-
 
 def without_option_names(text: str) -> str:
     """A sentence on a table without the options of Python and of the command line.
@@ -220,11 +189,6 @@ def new_upload_file(name: str) -> tuple[Path, Any]:
     suffix = suffix if suffix.replace(".", "").isalnum() else ""
     path = folder / f"{secrets.token_hex(8)}{suffix.lower()}"
     return path, path.open("wb")
-
-
-def _quantile(sample: Sample, rank: Any) -> Any:
-    """Quantiles of a sample at one or several ranks."""
-    return sample.x[np.minimum(np.searchsorted(np.cumsum(sample.p), rank), sample.x.size - 1)]
 
 
 def _text_option(options: Mapping[str, Any], name: str) -> str:

@@ -47,10 +47,10 @@ def explain_tie(table: Table, metric: Distortion, seen: PreviewResult, same: lis
     number = "0" if utility == 0.0 else f"{utility:.4g}"
     if len(same) == len(table.names):
         headline = f"This preference cannot tell the {'two' if len(same) == 2 else len(same)} arms apart."
-        first = f"Each of them is worth {number} by it."
+        first = f"Each of them scores {number} by it."
     else:
         headline = f"This preference cannot choose between {len(same)} arms."
-        first = f"{listed} are worth the same by it ({number}), and the others less."
+        first = f"{listed} score the same by it ({number}), and the others less."
     return {
         "headline": headline,
         "why": f"{first} {_tie_reason(table, metric, same, utility)}",

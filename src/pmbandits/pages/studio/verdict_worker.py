@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import re
 import signal
 import threading
 import time
 from contextlib import suppress
+from math import isfinite
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-_METRIC_CALL = re.compile(r"\b(?:lower_cvar|cvar|var)\([\d.]+\)|\binter_quantile_range\b(?:\([\d., ]+\))?")
 _ABANDON_AFTER = 1.5  # seconds after which a verdict that nobody waits for is ended, not finished
 
 
@@ -119,48 +118,38 @@ def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
     if question.get("report"):
         named = [replace(advice, log=replace(advice.log, source=question["source"])) for advice in found]
         return {"page": report.html_page(named[0] if len(named) == 1 else AdviceTable(named))}
+    return {"advice": [_for_page(advice) for advice in found]}
+
+
+def _for_page(advice: Any) -> dict[str, Any]:
+    """An advice as the page takes it: its numbers, and its sentences without what only commands and programs need."""
+    from pmbandits.advice import sentences
+
+    caveats = [f"{caveat.seen} {caveat.done}".strip() for caveat in advice.caveats if caveat.kind != "columns"]
+    if any(caveat.kind == "range not known" for caveat in advice.caveats):
+        caveats.append("If you know where rewards can lie, say so under “Change how it is read”.")
     return {
-        "advice": [
+        **{key: value for key, value in advice.to_dict().items() if key not in ("rows", "repeat")},
+        "arms": [
             {
-                **{key: value for key, value in advice.to_dict().items() if key not in ("rows", "repeat")},
-                "recommendation": advice.recommendation,
-                "reason": advice.reason,
-                "outlook": advice.outlook,
-                "costs": [_cost_text(price) for price in advice.costs.values()],
-                "people": _sentences_for_page(advice),
+                "name": a.name,
+                "share": a.share,
+                "interval": sorted(map(advice.shown, a.interval)) if isfinite(a.interval[0]) else None,
             }
-            for advice in found
-        ]
-    }
-
-
-def _sentences_for_page(advice: Any) -> dict[str, Any]:
-    """The sentences without what only programmers need, and with the words of the page."""
-    from pmbandits.advice.metric_phrases import describe_metric
-    from pmbandits.metrics import as_metric
-
-    name, where = repr(advice.metric), "“Change how it is read”, then “Where can rewards lie at all?”"
-
-    offers: dict[str, str] = {}
-
-    def replace_metric(found: re.Match[str]) -> str:
-        offers[found[0]] = describe_metric(as_metric(found[0]))
-        return offers[found[0]]
-
-    def reworded(text: str) -> str:
-        text = _METRIC_CALL.sub(replace_metric, text.replace(name, "this preference"))
-        text = text.replace(" by this preference", "").replace("`", "")
-        text = re.sub(r"support=Interval.*?in the studio", where, text)
-        text = text.replace("declare Interval(lo, hi)", f"say where they can lie ({where})")
-        return text[:1].upper() + text[1:]
-
-    return {
-        "recommendation": reworded(advice.recommendation),
-        "reason": reworded(advice.reason),
-        "outlook": reworded(advice.outlook),
-        "warnings": [reworded(text) for text in advice.warnings],
-        "offers": [{"say": f"Look at {words}", "metric": text} for text, words in offers.items()],
-        "notes": [reworded(text) for text in (*advice.checks, *advice.notes) if not text.startswith("In the data, ")],
+            for a in advice.arms
+        ],
+        "badge": sentences.verdict(advice),
+        "kind": advice.decision.kind,
+        "recommendation": advice.recommendation,
+        "reason": advice.reason,
+        "price": advice.price,
+        "outlook": advice.outlook,
+        "caveats": caveats,
+        "offers": [{"say": f"Look at {words}", "metric": text} for words, text in sentences.alternatives(advice)]
+        if advice.decision.next_step.kind == "other preference"
+        else [],
+        "costs": [_cost_text(price) for price in advice.costs.values()],
+        "notes": [text for text in advice.notes if not text.startswith(("In the data, ", "What you value, as"))],
     }
 
 

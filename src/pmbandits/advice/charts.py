@@ -1,0 +1,133 @@
+"""What the charts of a report need: places, texts and colours. The markup is in ``templates/charts.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmbandits._validation import FloatArray
+from pmbandits.advice.curves import AxisScale, RewardCurves
+from pmbandits.advice.numbers import percent
+from pmbandits.advice.sentences import number_format
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.palette import COLOURS, colour
+
+if TYPE_CHECKING:
+    from pmbandits.advice.result import Advice
+
+LEFT, WIDTH, HEIGHT = 40, 360, 150  # pixels: the margin with numbers, the whole width, and the height of the drawing
+MOST_CURVES = 8
+_Ticks = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]  # numbers with their texts, of both axes
+
+
+def share_parts(advice: Advice) -> list[dict[str, Any]]:
+    """The parts of a bar of the recommended shares, the largest first."""
+    played = sorted(np.flatnonzero(advice.weights > 0.0).tolist(), key=lambda k: -advice.weights[k])
+    return [
+        {"name": advice.names[k], "share": percent(float(advice.weights[k])), "colour": colour(k),
+         "width": 100.0 * float(advice.weights[k])}
+        for k in played
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Scores with their intervals, as places in percent; ``low`` and ``high`` are written at the ends of the axis."""
+
+    rows: list[dict[str, Any]]
+    low: str
+    high: str
+
+
+def score_dots(advice: Advice, most: int) -> Dots:
+    """The scores of the best arms, and that of the recommendation if it is a mixture; losses in their own sign."""
+    written = number_format(advice)
+    rows = [(advice.arms[k].name, advice.arms[k].utility, advice.arms[k].interval, k) for k in advice.by_share()[:most]]
+    if len(advice.mixture) > 1:
+        rows.insert(0, ("the mixture", advice.value, advice.interval, -1))
+    shown = [(n, advice.shown(u), sorted(map(advice.shown, i)) if isfinite(i[0]) else [], k) for n, u, i, k in rows]
+    ends = [v for _, u, i, _ in shown for v in (u, *i) if isfinite(v)] or [0.0]
+    low, high = min(ends), max(ends)
+    scale = AxisScale(low, high if high > low else low + 1.0)
+    return Dots(
+        [
+            {
+                "name": name,
+                "score": written(score),
+                "at": 100.0 * scale.place(score) if isfinite(score) else None,
+                "from": 100.0 * scale.place(between[0]) if between else None,
+                "width": 100.0 * (scale.place(between[1]) - scale.place(between[0])) if between else None,
+                "colour": colour(k) if k >= 0 else "var(--ink)",
+                "chosen": k < 0 or advice.weights[k] == 1.0,
+            }
+            for name, score, between, k in shown
+        ],
+        written(low),
+        written(high) if high > low else "",
+    )
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Lines in a drawing: points in pixels, and texts at both axes."""
+
+    lines: list[dict[str, str]]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+
+
+def _line_chart(
+    x: FloatArray, lines: Sequence[tuple[str, FloatArray, str]], scales: tuple[AxisScale, AxisScale], ticks: _Ticks
+) -> LineChart:
+    """A chart from data, the scales of both axes, and the texts at both axes."""
+
+    def left(v: float) -> float:
+        return LEFT + (WIDTH - LEFT - 6) * scales[0].place(v)
+
+    def top(v: float) -> float:
+        return 6 + HEIGHT * (1.0 - scales[1].place(v))
+
+    drawn = [
+        {
+            "name": name,
+            "colour": ink,
+            "points": " ".join(f"{left(a):.1f},{top(b):.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)),
+        }
+        for name, y, ink in lines
+    ]
+    return LineChart(drawn, [(left(v), text) for v, text in ticks[0]], [(top(v), text) for v, text in ticks[1]])
+
+
+def survival_chart(advice: Advice) -> tuple[LineChart, str]:
+    """The share of rewards above each number, of the arms with the largest shares and scores; and a note."""
+    shown = sorted(advice.by_share()[:MOST_CURVES])
+    curves = RewardCurves([advice.log.arms[k].all for k in shown])
+    scale = AxisScale(float(curves.grid[0]), float(curves.grid[-1]), curves.linear_width)
+    at = np.repeat(np.arange(curves.grid.size), 2)
+    lines = [
+        (advice.names[k], row[at[:-1]], colour(k)) for k, row in zip(shown, curves.survival, strict=True)
+    ]  # steps: each share holds until the next reward
+    ticks = [(v, f"{advice.shown(v):,.10g}") for v in scale.ticks()]
+    share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]
+    chart = _line_chart(curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
+    squeezed = " The scale is squeezed away from 0, because few rewards are far out." if curves.linear_width else ""
+    left_out = len(advice.names) - len(shown)
+    more = f" {left_out:,} more are not drawn." if left_out else ""
+    return chart, f"{curves.undrawn}{squeezed}{more}".strip()
+
+
+def attention_chart(metric: Distortion) -> LineChart:
+    """How much outcomes count by rank, from worst to best: the slope of h over hundredths, within -6 and 6."""
+    h = np.asarray(metric(np.linspace(1.0, 0.0, 101)), dtype=np.float64)
+    weight = (h[:-1] - h[1:]) * 100.0
+    known = np.isfinite(weight)
+    high = min(max(float(weight[known].max(initial=1.0)), 1.2), 6.0)
+    low = max(min(float(weight[known].min(initial=0.0)), 0.0), -6.0)
+    ranks = np.linspace(0.5, 99.5, 100)[known]
+    line = ("weight", np.clip(weight[known], low, high), COLOURS[0])
+    ticks = [(0.0, "worst"), (50.0, "middle"), (100.0, "best")], [(0.0, "0"), (1.0, "1")]
+    return _line_chart(ranks, [line], (AxisScale(0.0, 100.0), AxisScale(low, high)), ticks)
