@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats as st
 
@@ -43,3 +44,50 @@ def test_losses_are_shown_as_they_were_given() -> None:
     said = pmb.advise({"a": rng.uniform(5, 6, 90), "b": rng.uniform(7, 8, 90)}, "mean", loss=True)
     assert said.decision.mixture == {"a": 1.0} and 5 < said.shown(said.value) < 6 and said.shown(0.0) == 0.0
     assert said.decision.difference is not None and said.decision.difference.value == pytest.approx(2.0, abs=0.2)
+
+
+def delays(rng: np.random.Generator) -> pd.DataFrame:
+    table = pd.DataFrame({"carrier": np.repeat(["AA", "BB"], 200)})
+    return table.assign(arr_delay=np.concatenate((rng.exponential(9, 200), rng.exponential(20, 200))))
+
+
+def test_a_column_that_is_called_delay_is_not_maximised_silently() -> None:
+    table = delays(np.random.default_rng(3))
+    said = pmb.advise(table, arm="carrier", reward="arr_delay")
+    assert said.loss and said.decision.mixture == {"AA": 1.0} and said.metric == pmb.Mean()
+    assert said.decision.caveats[0].kind == "direction assumed" and said.decision.caveats[0].column == "arr_delay"
+    assert said.shown(said.arms[0].mean) == pytest.approx(table["arr_delay"][:200].mean())
+    told = pmb.advise(table, arm="carrier", reward="arr_delay", loss=False)
+    assert told.decision.mixture == {"BB": 1.0} and all(c.kind != "direction assumed" for c in told.decision.caveats)
+    both = pmb.advise(table, ["minimise delay", "p95"], arm="carrier", reward="arr_delay")
+    assert [a.decision.mixture for a in both] == [{"AA": 1.0}] * 2 and both[1].metric == pmb.VaR(0.05)
+    assert both[1].shown(both[1].apparent) == pytest.approx(np.quantile(table["arr_delay"][:200], 0.95), rel=0.1)
+    with pytest.raises(ValueError, match="smaller is better"):
+        pmb.advise(table, ["minimise delay", "maximise profit"], arm="carrier", reward="arr_delay")
+
+
+def test_the_smallest_difference_that_matters_enters_the_verdict_and_more_data() -> None:
+    curve = st.norm.ppf((np.arange(400) + 0.5) / 400)
+    data = {"a": curve, "b": curve + 0.02}  # 0.3 standard errors
+    plain, tolerant = (pmb.advise(data, "mean", matters=matters).decision for matters in (0.0, 0.2))
+    assert plain.kind == "cannot tell" and plain.difference is not None and plain.difference.matters is None
+    assert tolerant.kind == "choose" and tolerant.mixture == {"b": 1.0}  # a is not better by more than 0.2
+    assert tolerant.difference is not None and tolerant.difference.matters is False
+    near = pmb.advise(data, "mean", matters=0.1)
+    assert near.decision.kind != "choose" and 0 < max(near.more.values()) < 2_000
+    clear = pmb.advise({"a": curve, "b": curve + 1.0}, "mean", matters=0.2).decision
+    assert clear.difference is not None and clear.difference.matters is True
+    gini = {"low": curve, "high": curve + 5.0}
+    assert len(pmb.advise(gini, "gini").mixture) == 2 and len(pmb.advise(gini, "gini", matters=2.0).mixture) == 1
+
+
+@pytest.mark.slow
+def test_no_arm_that_is_better_by_more_than_what_matters_is_passed_over() -> None:
+    """Four arms are worse than the best by just more than what matters: choosing one of them is wrong."""
+    wrong = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        data = {"best": rng.normal(0.51, 1, 60)} | {str(k): rng.normal(0.0, 1, 60) for k in range(4)}
+        found = pmb.advise(data, "mean", matters=0.5).decision
+        wrong += found.kind == "choose" and "best" not in found.mixture
+    assert wrong <= 16  # 5 %, and what chance adds in 200 data sets

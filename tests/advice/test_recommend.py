@@ -144,7 +144,7 @@ def test_many_arms_are_advised_on_like_few() -> None:
 
 def test_one_arm_and_constant_rewards_are_no_trouble() -> None:
     assert "only one arm" in str(pmb.advise({"a": [1.0, 2.0]}))
-    flat = pmb.advise({"a": [2.0] * 30, "b": [2.0] * 30})
+    flat = pmb.advise({"a": [2.0] * 30, "b": [2.0] * 30}, "gini")
     assert flat.value == 0.0 and flat.tied and flat.verdict == "single arm" and not flat.proven
 
 

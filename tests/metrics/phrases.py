@@ -5,7 +5,7 @@ Written before the code that reads them.
 
 from __future__ import annotations
 
-STEADY = "mean - 0.5*gini"
+STEADY = "mean - gini"
 PHRASES: dict[str, str | None] = {
     # spread: for it
     "reward spread": "gini",

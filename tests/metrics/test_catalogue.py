@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
+from pmbandits.metrics import as_metric
 from tests.metrics.phrases import PHRASES, TRIED_LATER
 
 
@@ -22,7 +23,7 @@ from tests.metrics.phrases import PHRASES, TRIED_LATER
         ("variety", pmb.GiniDeviation()),
         ("reward spread", pmb.GiniDeviation()),
         ("overweight rare large gains", pmb.PHT(0.5)),
-        ("fairness", pmb.Mean() - 0.5 * pmb.GiniDeviation()),
+        ("fairness", pmb.Mean() - pmb.GiniDeviation()),
     ],
 )
 def test_plain_words_lead_to_a_metric(said: str, metric: pmb.Distortion) -> None:
@@ -56,7 +57,7 @@ def test_names_that_look_like_another_metric_get_what_a_person_means(word: str) 
         pmb.metric(word)
     assert "Did you mean" not in str(error.value)
     if word != "median":
-        assert "mean - 0.5*gini" in str(error.value)
+        assert "mean - gini" in str(error.value)
 
 
 def test_the_catalogue_is_a_list_whose_every_statement_finds_itself() -> None:
@@ -128,3 +129,51 @@ def test_long_texts_are_refused_at_once() -> None:
         with pytest.raises(ValueError, match="1,000"):
             pmb.preferences(text)
     assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "metric"),
+    [
+        ("p95", "var(0.95)"),
+        ("the 5th percentile", "var(0.05)"),
+        ("best of 3", "dual_power(3)"),
+        ("the best of five", "dual_power(5)"),
+        ("avoid the worst 10 %", "lower_cvar(0.1)"),
+        ("I hate surprises", "mean - gini"),
+        ("steady revenue", "mean - gini"),
+        ("fair to everyone", "mean - gini"),
+        ("steady", "mean - gini"),
+        ("minimise cost", "mean"),
+        ("maximise profit", "mean"),
+        ("upper_cvar(0.9)", "upper_cvar(0.9)"),
+    ],
+)
+def test_words_are_taken_wherever_a_metric_is(words: str, metric: str) -> None:
+    assert as_metric(words) == pmb.metric(metric)
+    bandit = pmb.Bandit.bernoulli([0.4, 0.9])
+    assert pmb.utility(words, bandit, [0.5, 0.5]) == pmb.utility(metric, bandit, [0.5, 0.5])
+
+
+def test_entries_of_the_catalogue_are_taken_and_names_of_metrics_are_never_guessed() -> None:
+    assert as_metric(pmb.preferences("steady")) == pmb.metric("mean - gini")
+    assert pmb.preferences("minimise cost").loss is True and pmb.preferences("maximise profit").loss is False
+    assert pmb.preferences("p95").of_losses() == pmb.VaR(0.05) and pmb.preferences("the median").loss is None
+    for text, said in (
+        ("variance", "against spread"),
+        ("gnii", "Did you mean 'gini'"),
+        ("mean_median_devation", "Did you mean"),
+        ("lcvar(0.1)", r"lower_cvar\(0\.1\)"),
+        ("0.7*mean + 0.3*lcvar(0.1)", r"lower_cvar\(0\.1\)"),
+        ("blue and green", "cannot tell what 'blue and green' means"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            as_metric(text)
+    with pytest.raises(TypeError, match="metric must be"):
+        as_metric(3)
+
+
+def test_steady_wishes_choose_the_arm_with_less_spread() -> None:
+    rng = np.random.default_rng(0)
+    arms = {"calm": rng.normal(50, 2, 300), "wild": rng.normal(56, 25, 300)}
+    for wish in ("I hate surprises", "steady revenue", "fair to everyone"):
+        assert pmb.advise(arms, wish).mixture == {"calm": 1.0}

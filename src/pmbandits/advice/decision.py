@@ -81,11 +81,12 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something that a reader must know: its kind, the arms that it is about, and numbers that belong to it."""
+    """Something that a reader must know: its kind, and the arms, numbers and column that it is about."""
 
     kind: CaveatKind
     arms: tuple[str, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
+    column: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,8 @@ def _next_step(advice: Advice) -> NextStep:
 
 def _caveats(advice: Advice) -> list[Caveat]:
     out: list[Caveat] = []
+    if advice.loss_assumed_from:
+        out.append(Caveat("direction assumed", column=advice.loss_assumed_from))
     log, support = advice.log, advice.support
     if log.n_malformed > _MOST_UNUSABLE * log.rows:
         out.append(Caveat("unusable rows", numbers={"unusable": log.n_malformed, "rows": log.rows, "used": log.used}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -23,7 +23,7 @@ from pmbandits.advice.standard_errors import size
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import ArmLog, Log, ReadSettings, read
-from pmbandits.metrics import as_metric
+from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
 from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
@@ -32,7 +32,7 @@ _PROGRESS_BAR_BYTES = 1 << 25  # bytes of a file from which on a progress bar is
 _MOST_ARMS_ESTIMATED = 200  # arms up to which plots can show them
 
 
-Metric = Distortion | str
+Metric = Distortion | Preference | str
 
 
 class AdviseOptions(TypedDict, total=False):
@@ -61,7 +61,8 @@ class AdviseOptions(TypedDict, total=False):
     seed: int
     progress: bool | None
     strict: bool
-    loss: bool
+    loss: bool | None
+    matters: float
 
 
 @overload
@@ -72,7 +73,7 @@ def advise(
 ) -> AdviceTable: ...
 def advise(
     data: Any,
-    metric: Metric | Sequence[Metric] | Sequence[str] = "gini",
+    metric: Metric | Sequence[Metric] | Sequence[str] = "mean",
     *,
     arm: str | None = None,
     reward: str | None = None,
@@ -97,7 +98,8 @@ def advise(
     seed: int = 0,
     progress: bool | None = None,
     strict: bool = False,
-    loss: bool = False,
+    loss: bool | None = None,
+    matters: float = 0.0,
 ) -> Advice | AdviceTable:
     """Find the mixture of arms that is best for what you value, from logged rewards, and say if it could be chance.
 
@@ -107,8 +109,9 @@ def advise(
         query in DuckDB and other tools that speak Arrow). They can also be the path of a CSV, Parquet, JSON lines or
         Excel file, or of a folder of Parquet files. Files are read in pieces. Of an arm with very many different
         rewards only a summary is kept, and the error of the summary is allowed for.
-    metric : what you value, by name or as an object. If you give several, you get a table of how the advice changes
-        with the preference, and the verdicts allow for their number.
+    metric : what you value: a metric, its name, words such as ``"avoid the worst 10 %"``, ``"steady"`` or ``"p95"``, or
+        an entry of :func:`preferences`. The default is the mean. If you give several, you get a table of how the advice
+        changes with the preference, and the verdicts allow for their number.
     arm, reward : the names of the two columns of a frame or a file. If they are not given, they are those called "arm"
         and "reward", or the only ones that can be meant; the result says which were taken.
     unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not independent;
@@ -140,16 +143,21 @@ def advise(
     seed : the seed of these divisions.
     progress : whether to show a progress bar. By default it is shown for large files on a terminal.
     strict : whether to refuse malformed rows, instead of counting and showing them.
-    loss : whether the numbers are losses. Then they are negated, and ``support`` is that of the losses.
+    loss : whether the numbers are losses: smaller is better, and ``support`` is that of the losses. By default this
+        follows from words such as ``"minimise cost"``, or from a reward column that is called cost, delay, wait, loss,
+        price and the like; the result says first what was assumed.
+    matters : the smallest difference that matters, in the unit of the rewards. "Choose" then says that no other arm is
+        better by more than that, and a mixture must gain more than that.
 
     The rewards of an arm (or its units) must be independent and have the same distribution. Which arm was logged when
     must not depend on the rewards.
 
-    The best mixture in the data looks better than it is, because it was picked for looking good. So its value is
-    cross-fitted: mixtures are chosen on some of the rewards and measured on the others. A single arm is called surely
-    better if its lead over every other arm is beyond chance. A mixture is called surely better if mixtures that were
-    chosen on some rewards beat every single arm on the others by more than chance allows, in most divisions. How often
-    such verdicts are wrong was measured: see :doc:`/reference/advice`.
+    ``advice.decision`` is the answer: "choose" (a lead beyond chance, if rewards go on as they were seen), "leads" or
+    "cannot tell", with the size of the difference, the next step and caveats. "Surely" is said if a lead is beyond
+    chance whatever the distributions in the declared range are. An arm that was picked for looking best is likely to
+    look better than it is; that is taken off its value. A mixture is recommended if mixtures that were chosen on some
+    of the rewards are better than single arms on the others. How often verdicts are wrong was measured: see
+    :doc:`/reference/advice`.
 
     Examples
     --------
@@ -164,9 +172,10 @@ def advise(
     level = _validation.within("level", level, 0.5, 1.0, open_hi=True)
     splits = _validation.whole("splits", splits, 1, 56)
     seed = _validation.whole("seed", seed, 0, 2**40)
-    several = not isinstance(metric, (str, Distortion)) and isinstance(metric, Sequence)
-    chosen = [as_metric(m) for m in metric] if several else [as_metric(metric)]  # type: ignore[union-attr]
-    if not chosen:
+    several = not isinstance(metric, (str, Distortion, Preference)) and isinstance(metric, Sequence)
+    wishes = [as_preference(m) for m in metric] if several else [as_preference(metric)]  # type: ignore[union-attr]
+    matters = _validation.within("matters", matters, 0.0, inf, open_hi=True)
+    if not wishes:
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):
         raise TypeError(
@@ -179,16 +188,34 @@ def advise(
         "measured_in": measured_in, "decimal": decimal, "thousands": thousands, "currency": currency,
     }  # fmt: skip
     settings = ReadSettings(**read_options)
-    log = read(data, settings=settings, strict=strict, loss=loss, seed=seed, watch=_progress_bar_factory(progress))
-    problem = make_problem(log, support, loss=loss, seed=seed, splits=splits)
+    log = read(data, settings=settings, strict=strict, seed=seed, watch=_progress_bar_factory(progress))
+    losses, assumed = _direction(loss, wishes, log)
+    if losses:
+        log = log.negated()
+    problem = make_problem(log, support, loss=losses, seed=seed, splits=splits)
+    chosen = [wish.of_losses() if losses else wish.metric for wish in wishes]
     call_options = {
         **read_options, "support": support, "shares": shares, "level": level, "splits": splits, "seed": seed,
-        "loss": loss,
+        "loss": loss, "matters": matters,
     }  # fmt: skip
+    repeat = python_call(data, metric, call_options)
     out = advise_on_problem(
-        problem, chosen, level=level, shares=shares, loss=loss, repeat=python_call(data, metric, call_options)
+        problem, chosen, level=level, shares=shares, loss=losses, matters=matters, assumed=assumed, repeat=repeat
     )
     return AdviceTable(out) if several else out[0]
+
+
+def _direction(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, str]:
+    """Whether the numbers are losses, and the name of the column from which this was assumed, if it was."""
+    if loss is not None:
+        return loss, ""
+    said = {wish.loss for wish in wishes if wish.loss is not None}
+    if len(said) > 1:
+        raise ValueError("some of the preferences say that smaller is better, and others that larger is; ask in turn.")
+    if said:
+        return said.pop(), ""
+    column = log.reward_column or ""
+    return (True, column) if checks.sounds_like_loss(column) else (False, "")
 
 
 def make_problem(
@@ -217,6 +244,7 @@ def advise_on_problem(
     shares: Shares = None,
     loss: bool = False,
     matters: float = 0.0,
+    assumed: str = "",
     repeat: str = "",
 ) -> list[Advice]:
     """Advice on a problem for each of several metrics; the verdicts are corrected for their number."""
@@ -239,6 +267,7 @@ def advise_on_problem(
         level=level,
         loss=loss,
         matters=matters,
+        assumed=assumed,
         family=len(metrics),
         constraints=constraints,
         tails=tails,
@@ -261,6 +290,7 @@ class _Shared:
     level: float
     loss: bool
     matters: float
+    assumed: str
     family: int
     constraints: Limits | None
     tails: tuple[checks.HeavyTail, ...]
@@ -373,6 +403,7 @@ def _build_advice(
         support_assumed=not problem.declared,
         loss=shared.loss,
         matters=shared.matters,
+        loss_assumed_from=shared.assumed,
         family=shared.family,
         limits=shared.constraints,
         costs=costs,

@@ -80,6 +80,7 @@ class Advice:
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
     tails_left_out : the same tails of arms that were left out of the comparison for it.
     matters : the smallest difference that matters; 0 if none was named.
+    loss, loss_assumed_from : whether the numbers are losses, and the column whose name says so, if that was assumed.
     apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
         them for too long. In both cases nothing can be concluded.
     evidence : all numbers behind the verdict.
@@ -108,6 +109,7 @@ class Advice:
     support_assumed: bool
     loss: bool
     matters: float
+    loss_assumed_from: str
     family: int
     limits: Limits | None
     costs: dict[str, ShadowPrice]

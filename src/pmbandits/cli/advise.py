@@ -27,7 +27,7 @@ def advise(
         typer.Option(
             "--metric",
             "-m",
-            help="What you value: gini, 'upper_cvar(0.9)' or upper_cvar:c=0.9; or several. Default: the average.",
+            help="What you value: 'avoid the worst 10 %', steady, p95, 'upper_cvar(0.9)'; or several. Default: mean.",
         ),
     ] = None,
     arm: Annotated[str | None, typer.Option(help="The column that says what was chosen, if it is not clear.")] = None,
@@ -69,7 +69,11 @@ def advise(
     level: Annotated[float, typer.Option(help="A verdict is wrong with probability at most 1 − level.")] = 0.95,
     splits: Annotated[int, typer.Option(help="How often the rewards are divided at random to check the result.")] = 16,
     seed: Annotated[int, typer.Option(help="The seed of these random divisions.")] = 0,
-    loss: Annotated[bool, typer.Option("--loss", help="The numbers are losses: smaller is better.")] = False,
+    loss: Annotated[
+        bool | None,
+        typer.Option("--loss/--no-loss", help="Whether smaller is better. Default: what the column's name says."),
+    ] = None,
+    matters: Annotated[float, typer.Option(help="The smallest difference that matters, in the rewards' unit.")] = 0.0,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse malformed rows instead of counting them.")] = False,
     report: Annotated[
         Path | None,
@@ -120,6 +124,7 @@ def advise(
         progress=False if quiet or json_output else None,
         strict=strict,
         loss=loss,
+        matters=matters,
     )
     result = table[0] if len(chosen) == 1 else table
     if report is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
@@ -126,6 +126,12 @@ class Log(RowReport):
     arm_column: str = ""
     reward_column: str = ""
     measured_in: str = ""
+
+    def negated(self) -> Log:
+        """The log with all rewards negated, for losses."""
+        arms = tuple(replace(a, x=-a.x[::-1], p=a.p[::-1], counts=a.counts[::-1]) for a in self.arms)
+        rows = self.kept_rows
+        return replace(self, arms=arms, kept_rows=None if rows is None else replace(rows, reward=-rows.reward))
 
     @property
     def outcomes(self) -> int:

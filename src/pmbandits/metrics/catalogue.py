@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from typing import overload
 
-from pmbandits import _html
+from pmbandits import _html, _validation
 from pmbandits._text_tables import aligned_columns
 from pmbandits.metrics.distortion import Distortion, linear_combination
+from pmbandits.metrics.families import Mean, VaR
 from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, phrase_numbers, split_weighted_phrase
 from pmbandits.metrics.registry import metric
 
@@ -40,10 +42,10 @@ _ENTRIES = (
      "a spread of the rewards that counts the low ones more (an entropy of their distribution function)"),
     ("average and spread", "good average and some variety", "quadratic(0.5)",
      "the mean plus half a Gini spread"),
-    ("steady", "steady rewards: avoid spread", "mean - 0.5*gini",
-     "the mean less half a Gini spread: swings cost; one arm is always best for it"),
-    ("steady", "fairness or equality", "mean - 0.5*gini",
-     "the mean less half a Gini spread: unequal rewards cost; one arm is always best for it"),
+    ("steady", "steady rewards: avoid spread", "mean - gini",
+     "the mean less the Gini spread, which is the average of the worse of two rewards; one arm is always best for it"),
+    ("steady", "fairness or equality", "mean - gini",
+     "the mean less the Gini spread: unequal rewards cost; one arm is always best for it"),
     ("gap", "a wide gap between good and bad outcomes", "inter_es_range(0.5)",
      "average of the better half minus average of the worse half"),
     ("rare gains", "overweight rare large gains", "pht(0.5)",
@@ -71,12 +73,21 @@ class Preference:
     metric : the metric that expresses it.
     does : what the metric does with rewards, in one line.
     mixes : whether a mixture of arms can be best for it.
+    loss : whether the words say that smaller numbers are better ("minimise cost"), or larger ones ("maximise profit");
+        ``None`` if they say neither.
     """
 
     statement: str
     metric: Distortion
     does: str
     key: str = field(default="", repr=False)
+    loss: bool | None = None
+
+    def of_losses(self) -> Distortion:
+        """The metric for losses that were negated: "p95" of a delay is the 5 % quantile of the negated delay."""
+        if self.key != "quantile" or not isinstance(self.metric, VaR):
+            return self.metric
+        return VaR(round(1.0 - self.metric.c, 12))
 
     @property
     def mixes(self) -> bool:
@@ -156,6 +167,76 @@ def _weighted_preference(statement: str, weighted: list[tuple[float, str]]) -> P
     return Preference(stated, linear_combination(terms), does)
 
 
+_QUANTILE = re.compile(r"(?:the )?(?:p\s?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)(?:st|nd|rd|th)? (?:percentile|% quantile))")
+_SMALLER = r"minimi[sz]e|reduce|decrease|lower|cut|lowest|least|smallest|less|fewer|fewest"
+_LARGER = r"maximi[sz]e|increase|raise|grow|highest|most|largest|more|higher"
+_MEAN_OF = re.compile(
+    rf"(?:i want )?(?:to )?(?:(?P<less>{_SMALLER})|{_LARGER})( (?:the|our|my|average|mean|total))* (\w+ ?\w*)"
+)
+
+
+def _quantile(statement: str) -> Preference | None:
+    """The quantile that a statement such as "p95" or "the 95th percentile" means."""
+    found = _QUANTILE.fullmatch(statement.strip().lower())
+    percent = float(found[1] or found[2]) if found else 0.0
+    if not 0.0 < percent < 100.0:
+        return None
+    words = f"{percent:g} % of the numbers lie below it"
+    return Preference(f"the {percent:g} % quantile", VaR(round(percent / 100.0, 12)), words, "quantile")
+
+
+def _mean_of(statement: str) -> Preference | None:
+    """The average of something that should be small or large, such as "minimise cost"."""
+    found = _MEAN_OF.fullmatch(re.sub(r"\s+", " ", statement.strip().lower()))
+    if not found:
+        return None
+    loss = found["less"] is not None
+    wanted = f"the {'lowest' if loss else 'highest'} average {found[3]}"
+    return Preference(wanted, Mean(), "the mean; smaller is better" if loss else "the mean", "average", loss)
+
+
+def as_preference(given: object) -> Preference:
+    """Turn what a user gave into a preference: a metric, its name, words for it, or an entry of the catalogue.
+
+    >>> as_preference("upper_cvar(0.9)").metric, as_preference("avoid the worst 5 %").metric
+    (UpperCVaR(c=0.9), LowerCVaR(alpha=0.05))
+    """
+    if isinstance(given, Preference):
+        return given
+    if isinstance(given, Distortion):
+        return Preference("", given, "")
+    if not isinstance(given, str):
+        raise TypeError(
+            f"metric must be a preference metric such as GiniDeviation(), its name, or words such as 'avoid the worst "
+            f"10 %', got {_validation.short(given)}."
+        )
+    try:
+        return Preference("", metric(given), "")
+    except ValueError:
+        words = re.findall(r"[^\W_]+", given)
+        if re.search(r"[*_()=]", given) or not words:  # a formula, or the name of a metric
+            raise
+        try:
+            found = preferences(given)
+        except ValueError:
+            if len(words) > 1:
+                raise
+            found = None
+        if found is None or (len(words) == 1 and "spread" in found.key):  # "variance": wanted, or to be avoided?
+            raise
+        return found
+
+
+def as_metric(given: object) -> Distortion:
+    """The metric that a user means: a metric, its name, words for it, or an entry of the catalogue.
+
+    >>> from pmbandits.metrics import as_metric
+    >>> as_metric("upper_cvar(0.9)"), as_metric("steady")
+    (UpperCVaR(c=0.9), Mean() - GiniDeviation())
+    """
+    return as_preference(given).metric
+
+
 @overload
 def preferences() -> Preferences: ...
 @overload
@@ -176,7 +257,9 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     >>> pmb.preferences("avoid the worst 5 %").metric
     LowerCVaR(alpha=0.05)
     >>> pmb.preferences("reward spread").metric, pmb.preferences("avoid spread").metric
-    (GiniDeviation(), Mean() - 0.5*GiniDeviation())
+    (GiniDeviation(), Mean() - GiniDeviation())
+    >>> pmb.preferences("p95").metric, pmb.preferences("minimise cost").loss
+    (VaR(c=0.95), True)
     >>> len(pmb.preferences()) > 10
     True
     """
@@ -186,6 +269,8 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         raise TypeError(f"say what you value in words, such as 'avoid the worst 10 %', got {statement!r}.")
     if len(statement) > MAX_STATEMENT:
         raise ValueError(f"a statement has up to {MAX_STATEMENT:,} letters, got {len(statement):,}; say it shorter.")
+    if found := _quantile(statement):
+        return found
     weighted = split_weighted_phrase(statement)
     if weighted:
         return _weighted_preference(statement, weighted)
@@ -198,7 +283,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         if statement.strip().lower() == entry.statement:
             return entry
     tail = re.sub(r"\b(average|mean) of (the )?(?=worst|best|top)", "", statement.lower())
-    key = catalogue_key(tail)
+    key = catalogue_key(tail if numbers.tries is None else f"{tail} tries")  # "best of 3" has no word for them
     if key == "guess":
         raise ValueError(
             f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
@@ -209,5 +294,8 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         if entry.key == key:
             _check_all_numbers_used(statement, numbers, entry)
             return entry
-    listed = "; ".join(p.statement for p in entries)
+    if found := _mean_of(statement):
+        return found
+    nearest = difflib.get_close_matches(statement.lower(), [p.statement for p in entries], 3, 0.3)
+    listed = "; ".join(dict.fromkeys((*nearest, *(p.statement for p in entries))))
     raise ValueError(f"cannot tell what {statement!r} means; say one of these, or in words like them: {listed}.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pmbandits import _validation
+from pmbandits.metrics.catalogue import as_metric
 from pmbandits.metrics.categories import Category, category_of
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import MeanMedianDeviation, PowerDeviation
-from pmbandits.metrics.registry import as_metric
 
 
 def category(metric: Distortion | str) -> Category | None:

@@ -15,9 +15,7 @@ REGISTRY: dict[str, type[Any]] = {}
 ALIASES: dict[str, str] = {}
 """Other names, and the name that each stands for."""
 
-_SPREAD = (
-    "For rewards far apart take 'gini' (half the average distance of two rewards); against spread, 'mean - 0.5*gini'."
-)
+_SPREAD = "For rewards far apart take 'gini' (half the average distance of two rewards); against spread, 'mean - gini'."
 _TAILS = (
     "Papers differ on the tail: 'upper_cvar(0.9)' is the average of the best 10 % of rewards, and 'lower_cvar(0.1)' "
     "that of the worst 10 %."
@@ -31,13 +29,19 @@ _SUGGESTIONS = {
     **dict.fromkeys(("cvar", "expected_shortfall", "es", "avar", "tvar", "conditional_value_at_risk"), _TAILS),
     "median": "The median is 'var(0.5)'.",
     "quantile": "The quantile at 10 % is 'var(0.1)': a level that is reached in 90 % of the cases.",
+    **dict.fromkeys(
+        ("lcvar", "left_cvar", "worst_cvar"), "The average of the worst 10 % of rewards is 'lower_cvar(0.1)'."
+    ),
+    **dict.fromkeys(
+        ("ucvar", "right_cvar", "best_cvar"), "The average of the best 10 % of rewards is 'upper_cvar(0.9)'."
+    ),
     "average": "The average is 'mean'.",
     "expected_value": "The average is 'mean'.",
     "max": "For the best rewards take 'upper_cvar(0.9)', the average of the best 10 %.",
     "min": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
     "worst": "For the worst rewards take 'lower_cvar(0.1)', the average of the worst 10 %.",
     "risk": "To avoid bad outcomes take 'lower_cvar(0.1)', the average of the worst 10 %.",
-    "sharpe": "A ratio is no preference of this kind; 'mean - 0.5*gini' weighs the average against spread.",
+    "sharpe": "A ratio is no preference of this kind; 'mean - gini' weighs the average against spread.",
     "semivariance": "To avoid bad outcomes take 'lower_cvar(0.1)', the average of the worst 10 %.",
 }
 

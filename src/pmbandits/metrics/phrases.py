@@ -178,6 +178,7 @@ _SHARE = re.compile(rf"{_ONE_IN}|{_PERCENT}|{_FRACTION}")
 _ANY_NUMBER = re.compile(rf"{_PERCENT}|{_NUMBER}|{_FRACTION}")
 _TRIES = re.compile(
     rf"\bof\s+(?:my |our )?({_NUMBER}|{'|'.join(_NUMBER_WORDS)})\s+(?:\w+\s+)?(?:tries|attempts|times|retries)"
+    rf"|\bbest of ({_NUMBER}|{'|'.join(_NUMBER_WORDS)})$"
 )
 _WEIGHTED_CLAUSE = re.compile(
     rf"({_PERCENT}(?!\w)|(?:a |an |one |the )?{_FRACTION})\s*(?:of |on |for |from )?(?:the )?(.*)", re.DOTALL
@@ -202,7 +203,8 @@ def phrase_numbers(phrase: str) -> PhraseNumbers:
     """
     text, share, tries = phrase.lower(), None, None
     if found := _TRIES.search(text):
-        tries = float(_NUMBER_WORDS.get(found[1], 0)) or _parse_decimal(found[1])
+        said = found[1] or found[2]
+        tries = float(_NUMBER_WORDS.get(said, 0)) or _parse_decimal(said)
         text = text.replace(found[0], " ")
     if found := _SHARE.search(text):
         share, text = _parse_share(found[0]), text[: found.start()] + " " + text[found.end() :]

@@ -46,22 +46,6 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     return build_metric(name, (), parameters)
 
 
-def as_metric(given: object) -> Distortion:
-    """Turn what a user gave into a metric: a metric is returned as it is, and text is read by :func:`metric`.
-
-    >>> from pmbandits.metrics import as_metric
-    >>> as_metric("upper_cvar(0.9)")
-    UpperCVaR(c=0.9)
-    """
-    if isinstance(given, Distortion):
-        return given
-    if isinstance(given, str):
-        return metric(given)
-    raise TypeError(
-        f"metric must be a preference metric such as GiniDeviation(), or its name, got {_validation.short(given)}."
-    )
-
-
 def _parse_sum(text: str) -> Distortion:
     """``[±][number*]name[(arguments)]`` repeated: a fixed little grammar, nothing is evaluated."""
     if text.count("(") != text.count(")"):
@@ -97,4 +81,4 @@ def _parse_number(text: str, whole: str) -> float:
         raise ValueError(f"{text.strip()!r} in the metric {whole!r} is not a number.") from None
 
 
-__all__ = ["ALIASES", "FAMILIES", "as_metric", "metric"]
+__all__ = ["ALIASES", "FAMILIES", "metric"]
