@@ -14,12 +14,13 @@ from numba import types
 
 from pmbandits._random import philox
 from pmbandits.confidence import _joint_bernoulli as joint_bernoulli
-from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernoulli_upper, mixture_bounds
+from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper, mixture_bounds
 from pmbandits.engine import _calls as steps
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.estimates import _change_detector as changing
 from pmbandits.estimates import _forgetting as forgetting
 from pmbandits.estimates import _sketch as sketching
+from pmbandits.metrics import encoding
 from pmbandits.mixtures import _joint_regret as joint_regret
 from pmbandits.mixtures import _optimistic_bound as optimistic_bound
 from pmbandits.mixtures._certifying import certification_gains
@@ -159,6 +160,10 @@ def _kernel_entries() -> Iterator[CompileItem]:
     for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
         yield compile_entry(mixture_bounds, "state, floats", own)
         yield compile_entry(arm_set_radius, "state, int", own)
+        yield compile_entry(arm_kl_band, "state, int, ints, floats, floats", own)
+    for asked in (encoding.has_single_peak, encoding.n_extrema):
+        yield compile_entry(asked, "floats")
+    yield compile_entry(encoding.h_value, "floats, float")
     yield compile_entry(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")
     yield compile_entry(optimistic_bound.find_most_optimistic_mixture, "memory")
     yield compile_entry(optimistic_bound.max_lead_of_other_arms, "memory, floats")

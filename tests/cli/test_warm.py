@@ -140,6 +140,18 @@ def test_every_policy_and_every_kernel_of_the_package_is_in_the_list() -> None:
             assert {id(cls._choose), id(cls._update)} <= {own for own, _ in listed}
 
 
+def test_every_process_has_the_same_list() -> None:
+    """Workers are told numbers of this list, whatever seed their hashes have."""
+    code = "from pmbandits.warming import kernels_to_compile as k; print([(str(i), str(i.arguments)) for i in k()])"
+    lists = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(lists) == 1
+
+
 def test_what_a_kernel_needs_comes_before_it_and_the_default_policy_first() -> None:
     items = warming.kernels_to_compile()
     for at, item in enumerate(items):

@@ -118,10 +118,13 @@ def referenced_objects(function: Any) -> Iterator[Any]:
             yield thing
 
 
-def _global_names(code: CodeType) -> Iterator[tuple[str, set[str]]]:
-    """The global names that code reads, each with all names of attributes (a field may have the name of a kernel)."""
+def _global_names(code: CodeType) -> Iterator[tuple[str, list[str]]]:
+    """The global names that code reads, each with all names of attributes (a field may have the name of a kernel).
+
+    In the order of the code, which is the same in every process: that of a set of strings is not.
+    """
     steps = list(dis.get_instructions(code))
-    attributes = {step.argval for step in steps if step.opname in ("LOAD_ATTR", "LOAD_METHOD")}
+    attributes = list(dict.fromkeys(step.argval for step in steps if step.opname in ("LOAD_ATTR", "LOAD_METHOD")))
     yield from ((step.argval, attributes) for step in steps if step.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
