@@ -90,7 +90,7 @@ def test_the_ucb_grid_needs_epsilon_of_at_most_two_over_k():
     ("k", "epsilon", "error", "message"),
     [
         (0, 0.1, ValueError, "n_arms must be at least 1"),
-        (2.0, 0.1, TypeError, "n_arms must be a whole number"),
+        (2.5, 0.1, TypeError, "n_arms must be a whole number"),
         (2, 0.0, ValueError, "epsilon must lie in"),
         (2, 1.5, ValueError, "epsilon must lie in"),
         (2, np.nan, ValueError, "epsilon must be a finite number"),
