@@ -1,13 +1,16 @@
 """The promise table: how often each statement with a probability is wrong, and how often verdicts still decide.
 
-``make validity`` plays 1,000 runs of each row and prints the table; ``python -m benchmarks.validity --quick`` plays 40.
-Rows that were played are kept in ``out/validity.json``, so that a run that was stopped goes on where it was. A row is
-broken if it is wrong more often than promised beyond chance (one-sided binomial test at 1 %).
+``make validity`` plays 1,000 runs of each row, prints the table, and writes ``docs/validity.md`` from what it kept in
+``docs/validity.json``; ``python -m benchmarks.validity --quick`` plays 40 and writes no page. A run that was stopped
+goes on where it was (``out/validity.json``). Words choose rows: ``python -m benchmarks.validity done bounds``. A
+promise is broken if it was wrong more often than promised beyond chance: by a one-sided binomial test at 1 % for all
+rows together, so at 1 % divided by the number of rows for each (Bonferroni).
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -23,6 +26,8 @@ import pmbandits as pmb
 RUNS, QUICK_RUNS = 1_000, 40
 UNIT = pmb.Interval(0, 1)
 OUT = Path("out/validity.json")
+KEPT, PAGE = Path("docs/validity.json"), Path("docs/validity.md")
+BEGIN, END = "<!-- written by benchmarks/validity.py: begin -->", "<!-- written by benchmarks/validity.py: end -->"
 
 
 class Row(NamedTuple):
@@ -95,16 +100,19 @@ def sizes_of(kind: str, units: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def sure_of_units(kind: str, units: int, alike: float, lead: float = 0.0, metric: str = "mean") -> Callable[..., bool]:
+    few = metric.startswith("var")  # the search for the best mixture takes long where h jumps
+
     def run(rng: np.random.Generator, seed: int) -> bool:
-        table = shops(rng, sizes_of(kind, units, rng), alike, lead)
-        return pmb.advise(table, metric, unit="shop", support=UNIT, seed=seed, splits=8).proven
+        sizes = np.full(units, 8) if few else sizes_of(kind, units, rng)
+        table = shops(rng, sizes, alike, lead)
+        return pmb.advise(table, metric, unit="shop", support=UNIT, seed=seed, splits=1 if few else 8).proven
 
     return run
 
 
 def median_missed(units: int) -> Callable[..., bool]:
     def run(rng: np.random.Generator, seed: int) -> bool:
-        table = shops(rng, np.full(units, 20), 0.5, 0.0)
+        table = shops(rng, np.full(units, 5), 0.5, 0.0)
         arms = pmb.advise(table, "var(0.5)", unit="shop", support=UNIT, seed=seed, splits=1).arms
         return not arms[0].interval[0] <= 0.5 <= arms[0].interval[1]
 
@@ -159,6 +167,7 @@ def rows() -> list[Row]:
             ("Beta(10, 30), Interval", st.beta(10, 30), UNIT),
             ("coin .1, Interval", st.bernoulli(0.1), UNIT),
             ("coin .3, Binary", st.bernoulli(0.3), pmb.Binary()),
+            ("0, 1, 2, 3, Finite", st.binom(3, 0.2), pmb.Finite([0, 1, 2, 3])),
             ("N(0, 1), Real(1)", st.norm(), pmb.Real(1.0)),
         )
         for metric in ("mean", "gini", "upper_cvar(0.9)")
@@ -168,6 +177,12 @@ def rows() -> list[Row]:
     out += [
         Row("done", "coins (.4, .9), Gini, .02", 0.05, stops_wrongly(coins, pmb.Binary(), "gini", 0.02)),
         Row("done", "coins (.4, .9), mean, .1", 0.05, stops_wrongly(coins, pmb.Binary(), "mean", 0.1)),
+        Row("done", "coins (.45, .5, .55), quadratic, .02", 0.05,
+            stops_wrongly([st.bernoulli(p) for p in (0.45, 0.5, 0.55)], pmb.Binary(), "quadratic(0.5)", 0.02, 400, .9)),
+        Row("done", "coins (.45, .55), Gini, .002", 0.05,
+            stops_wrongly([st.bernoulli(p) for p in (0.45, 0.55)], pmb.Binary(), "gini", 0.002, 400, 0.5)),
+        Row("done", "coins (.02, .03), lower CVaR(.5), .005", 0.05,
+            stops_wrongly([st.bernoulli(p) for p in (0.02, 0.03)], pmb.Binary(), "lower_cvar(0.5)", 0.005, 400, 0.5)),
         Row("done", "Beta arms, mean, .1", 0.05, stops_wrongly(betas, UNIT, "mean", 0.1)),
         Row("done", "Beta arms, quadratic, .1", 0.05, stops_wrongly(betas, UNIT, "quadratic(0.5)", 0.1)),
         Row("done", "N(0), N(.3), Heavy(4, 4), lower CVaR(.5), .25", 0.05,
@@ -202,36 +217,61 @@ def rows() -> list[Row]:
     return out
 
 
-def verdict(row: Row, wrong: int, runs: int) -> str:
+def verdict(row: Row, wrong: int, runs: int, tests: int) -> str:
     if row.promised is None:
         return f"{100 * wrong / runs:.0f} % decided"
-    broken = st.binomtest(wrong, runs, row.promised, alternative="greater").pvalue < 0.01
+    broken = st.binomtest(wrong, runs, row.promised, alternative="greater").pvalue < 0.01 / tests
     return f"{100 * wrong / runs:.2g} % of at most {100 * row.promised:.3g} %{' — BROKEN' if broken else ''}"
 
 
+def table(kept: dict[str, list[Any]], every: list[Row]) -> tuple[str, int]:
+    """The rows that were played, as Markdown, and how many promises are broken."""
+    tests = sum(row.promised is not None for row in every)
+    lines, broken = ["| promise | data | wrong | runs | version |", "|---|---|---|---|---|"], 0
+    for row in every:
+        wrong, done, commit = kept.get(f"{row.group}: {row.name}", [0, 0, ""])
+        if done:
+            said = verdict(row, wrong, done, tests)
+            broken += "BROKEN" in said
+            lines.append(f"| {row.group} | {row.name} | {said} | {done:,} | {commit} |")
+    return "\n".join(lines), broken
+
+
+def write_page() -> int:
+    """Write the table into the page, from what is kept; returns how many promises are broken."""
+    shown, broken = table(json.loads(KEPT.read_text()), rows())
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{shown}\n\n{END}{rest.partition(END)[2]}")
+    return broken
+
+
 def main() -> None:
+    if "--page" in sys.argv:
+        print(f"{write_page()} promises broken beyond their level")
+        return
     runs = QUICK_RUNS if "--quick" in sys.argv else RUNS
-    wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
-    kept: dict[str, list[int]] = json.loads(OUT.read_text()) if OUT.exists() else {}
-    broken = 0
-    print("| promise | data | wrong | runs |\n|---|---|---|---|", flush=True)
-    for row in rows():
+    wanted, every = [word for word in sys.argv[1:] if not word.startswith("-")], rows()
+    kept: dict[str, list[Any]] = json.loads(OUT.read_text()) if OUT.exists() else {}
+    commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True).stdout.strip()
+    for row in every:
         key = f"{row.group}: {row.name}"
         if wanted and not any(word in key for word in wanted):
             continue
-        wrong, done = kept.get(key, [0, 0])
+        wrong, done, _ = kept.get(key, [0, 0, ""])
         while done < runs:
             wrong += bool(row.run(np.random.default_rng([done, zlib.crc32(key.encode())]), done))
             done += 1
             if done % 20 == 0 or done == runs:
-                kept[key] = [wrong, done]
+                kept[key] = [wrong, done, commit]
                 OUT.parent.mkdir(exist_ok=True)
                 OUT.with_suffix(".part").write_text(json.dumps(kept, indent=1))
                 OUT.with_suffix(".part").replace(OUT)
-        said = verdict(row, wrong, done)
-        broken += "BROKEN" in said
-        print(f"| {row.group} | {row.name} | {said} | {done:,} |", flush=True)
-    print(f"\n{broken} promises broken beyond their level")
+        print(f"{key}: {verdict(row, wrong, done, len(every))} ({done:,} runs)", flush=True)
+    shown, broken = table(kept, every)
+    print(f"{shown}\n\n{broken} promises broken beyond their level")
+    if runs == RUNS and not wanted:
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+        write_page()
     sys.exit(1 if broken else 0)
 
 
