@@ -28,7 +28,7 @@ METRICS = {
     "Gini": pmb.GiniDeviation(),
     "Wang": pmb.WangRightTail(),
     "quadratic": pmb.Quadratic(0.5),
-    "CVaR(.9)": pmb.CVaR(0.9),
+    "CVaR(.9)": pmb.UpperCVaR(0.9),
 }
 COINS = [(0.4, 0.9), (0.2, 0.5, 0.7)]
 _random = np.random.default_rng(34)  # and six that nobody chose

@@ -205,7 +205,7 @@ def rows() -> list[Row]:
         out.append(Row("advise, time", f"AR(1) {depends:g}, n = 300", 0.05, sure_of_series(300, depends)))
         out.append(Row("power, time", f"AR(1) {depends:g}, n = 300", None, sure_of_series(300, depends, 0.1)))
     out += [
-        Row("advise, time", f"a world that changed, overlap {overlap:g}", 0.05, sure_after_a_shift(overlap))
+        Row("advise, time", f"arms that change, overlap {overlap:g}", 0.05, sure_after_a_shift(overlap))
         for overlap in (0.0, 0.3, 0.6, 0.9)
     ]
     out += [

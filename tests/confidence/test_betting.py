@@ -98,6 +98,32 @@ def test_a_policy_says_as_much_of_a_mean_as_betting_does(estimates: str) -> None
     assert losses.utility_bounds([1.0]) == pytest.approx((-2 * high, -2 * middle, -2 * low))
 
 
+def test_on_a_finite_support_a_mean_is_bounded_by_betting_too() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.choice([-1.0, 0.0, 2.0, 5.0], 800, p=[0.3, 0.4, 0.2, 0.1])
+    policy = pmb.Track("mean", n_arms=1, support=pmb.Finite([-1, 0, 2, 5]))
+    policy.tell(0, x)
+    low, middle, high = policy.utility_bounds([1.0])
+    values, counts = np.unique(x, return_counts=True)
+    assert (low, high) == pytest.approx(mean_interval(values, counts.astype(float), -1.0, 5.0, 0.05))
+    assert middle == pytest.approx(x.mean()) and "betting" in policy.certainty().meaning
+    band = pmb.Track("mean", n_arms=1, support=pmb.Finite([-1, 0, 2, 5]), confidence="dkw")
+    band.tell(0, x)
+    assert high - low < 0.8 * (band.utility_bounds([1.0])[2] - band.utility_bounds([1.0])[0])
+
+
+def test_arms_whose_rewards_came_in_any_order_keep_their_own() -> None:
+    rng = np.random.default_rng(7)
+    arms = rng.integers(0, 3, 500)
+    x = rng.random(500) * (1 + arms) / 3
+    policy = pmb.Track("mean", n_arms=3, support=pmb.Interval(0, 1))
+    policy.tell(arms, x)
+    for i in range(3):
+        alone = mean_interval(*sorted_rewards(x[arms == i]), 0.0, 1.0, 0.05 / 3)
+        low, middle, high = policy.utility_bounds(np.eye(3)[i])
+        assert (low, high) == pytest.approx(alone) and middle == pytest.approx(x[arms == i].mean())
+
+
 def test_the_regret_is_that_of_the_worst_means_inside_the_intervals() -> None:
     rng = np.random.default_rng(3)
     policy = pmb.Track("mean", n_arms=3, support=pmb.Interval(0, 1))

@@ -159,11 +159,17 @@ def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
     """The least, the empirical and the largest utility of each arm, for a linear metric, from betting on the means."""
     slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 3))
     samples = memory.storage_mode == SAMPLES
-    x = memory.x[: memory.rewards] if samples else memory.points
+    x, owner = memory.x[: memory.rewards], memory.pool_arm[: memory.rewards]
+    if samples:
+        if not (x[1:] >= x[:-1]).all():
+            order = np.argsort(x, kind="stable")
+            x, owner = x[order], owner[order]
+        x = x[np.argsort(owner.astype(np.uint16), kind="stable")]  # arm by arm, each in order
+    last = np.cumsum(memory.n_rewards)
     for i in range(memory.n_arms):
-        mine = memory.pool_arm[: memory.rewards] == i if samples else memory.counts[i] > 0
-        rewards = np.sort(x[mine]) if samples else x[mine]
-        counts = np.ones(rewards.size) if samples else memory.counts[i][mine].astype(np.float64)
+        seen = memory.counts[i] > 0
+        rewards = x[last[i] - memory.n_rewards[i] : last[i]] if samples else memory.points[seen]
+        counts = np.ones(rewards.size) if samples else memory.counts[i][seen].astype(np.float64)
         low, high = mean_interval(rewards, counts, memory.low, memory.high, failure)
         mean = float(rewards @ counts) / counts.sum() if counts.size else memory.low
         ends[i] = max(low - memory.rounding, memory.low), mean, min(high + memory.rounding, memory.high)
@@ -193,9 +199,10 @@ class CertaintyMethods(Reading):
 
         The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies
         in its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at
-        least. They are exact for one arm and for ``Binary`` rewards. In all other cases they are bounds. For linear
-        metrics on an ``Interval`` they come from intervals of the arms' means (``pmbandits.confidence.betting``),
-        with the same probability, and ``exact`` changes nothing.
+        least. They are exact for one arm. In all other cases they are bounds. For linear metrics on an ``Interval``
+        or a ``Finite`` support they come from intervals of the arms' means (``pmbandits.confidence.betting``). For
+        ``Binary`` rewards they come from one set for all chances (``pmbandits.confidence.joint_bernoulli``). The
+        probability is the same, and ``exact`` changes nothing then.
 
         Parameters
         ----------

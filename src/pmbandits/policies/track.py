@@ -126,9 +126,10 @@ class Track(TrackingPolicy, name="track", choose=choose, choose_certifying=choos
         rewards has come, so that the distribution of all rewards has moved by no more. It is worked out to this share
         of (range of rewards)·(range of h)/√t. A smaller one is closer and slower.
     certify : the share of pulls, from 0 to below 1, that serves to be certain sooner (:meth:`Policy.certainty`). These
-        pulls go where rewards tell most against the worst case that is still possible (0/1 rewards), or in turn to the
-        arm whose rewards narrow what the best mixture can be worth the fastest, and to the arm with the fewest pulls.
-        With 0.1 you can stop much sooner; the page "When can I stop?" says how much, and what it costs. Default: 0.
+        pulls go where 0/1 rewards tell most against the worst case that is still possible. With other rewards they go
+        in turn to the arm whose rewards narrow what the best mixture can be worth the fastest, and to the arm with the
+        fewest pulls. With 0.1 you can stop much sooner; the page "When can I stop?" says how much, and what it costs.
+        Default: 0.
     confidence, delta : the confidence sets behind :meth:`Policy.certainty`, and the probability (by default 5 %) that
         one of them ever fails. Without ``certify`` they do not change what is played.
 
