@@ -194,8 +194,8 @@ def _play(job: Job, folder: Path, stop: Event) -> Played:
         )  # fmt: skip
         for t in job.horizons:
             regret[t][places] = _regret_at(made, label, t)
-        best.append(float(made.best["value"]))
-        proved = proved and made.best["gap"] is not None
+        best.append(made.best.value)
+        proved = proved and made.best.certified
     played = {"identity": job.identity, "regret": {str(t): r.tolist() for t, r in regret.items()},
               "best": [None if np.isnan(b) else b for b in best], "proved": proved}  # fmt: skip
     text = json.dumps(played, allow_nan=False).encode()

@@ -45,5 +45,5 @@ ax = run.plot()
 # %%
 # The same table for a paper or a web page, and all trials as a data frame:
 print(run.summary().markdown()[:400], "…")
-frame = run.to_frame()
+frame = run.to_pandas()
 print(frame[["policy", "trial", "t", "regret"]].tail(3).to_string(index=False))

@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from pmbandits.policies import load as load
     from pmbandits.simulation import Run as Run
     from pmbandits.simulation import Stop as Stop
+    from pmbandits.simulation import Study as Study
     from pmbandits.simulation import run_until as run_until
     from pmbandits.simulation import simulate as simulate
     from pmbandits.supports import Binary as Binary
@@ -141,7 +142,7 @@ if not TYPE_CHECKING:
             "pmbandits.policies": """
             BCVTS BrownUCB CEUCB CIRT CVaRUCB ChangeWarning FixedGrid MCVTS MVLCB MixtureUCB PMETC PMUCB Policy
             RhoNPTS SolitaryArm SolitaryUCB Thompson Track UCB1 UCFW UUCB Uniform Vet WUCB load""",
-            "pmbandits.simulation": "Run Stop run_until simulate",
+            "pmbandits.simulation": "Run Stop Study run_until simulate",
             "pmbandits.supports": "Binary Finite Heavy Interval Real Support",
             "pmbandits.warming": "Warmed warm",
         },

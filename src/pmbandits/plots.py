@@ -279,7 +279,14 @@ def plot_life(
     return ax
 
 
-def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
+def plot_regret(
+    run: Run,
+    ax: Axes | None = None,
+    *,
+    policies: Sequence[str] | None = None,
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Axes:
     """Draw the mean regret of every policy against rounds on logarithmic axes, with bands for its 95 % interval.
 
     A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
@@ -289,6 +296,7 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     ----------
     run : what :func:`simulate` returned.
     ax : the axes to draw on; by default those of a new figure.
+    policies : the policies to draw, in this order; by default all. Each has the same colour in every choice.
     title : the title; by default it names the metric and the arms.
     path : a file to which the picture is also written.
 
@@ -300,10 +308,13 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
+    shown = run.policies if policies is None else [_validation.choice("policy", p, run.policies) for p in policies]
     with _drawing(ax, (5.6, 3.8), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
-        lowest = np.inf
-        for label, (colour, dash, mark) in zip(run.policies, line_styles, strict=False):
+        style_of = dict(zip(run.policies, line_styles, strict=False))
+        lowest, labels = np.inf, {}
+        for label in shown:
+            colour, dash, mark = style_of[label]
             horizons = run.horizons(label)
             if len(horizons) > 1:
                 t = np.array(horizons)
@@ -314,7 +325,9 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
                             lw=1.4, label=label)  # fmt: skip
             else:
                 mean = _draw_mean_regret(ax, *run.regret(label), color=colour, ls=dash, label=label)
-            lowest = min(lowest, float(np.nanmin(_positive_or_nan(mean), initial=np.inf)))
+            least = float(np.nanmin(_positive_or_nan(mean), initial=np.inf))
+            lowest = min(lowest, least)
+            labels[label] = label if np.isfinite(least) else f"{label} (regret 0)"  # logarithmic axes do not show it
         if run.is_stationary:
             ax.set_xscale("log")
         else:
@@ -327,10 +340,19 @@ def plot_regret(run: Run, ax: Axes | None = None, *, title: str | None = None, p
         else:  # no regret at all
             ax.set_xlim(1.0, max(max(run.horizons(label)) for label in run.policies))
             ax.set_ylim(0.0, 1.0)
+            ax.axhline(0.0, color=COLOURS[0], lw=3.0)
+            ax.text(0.5, 0.5, "the regret of all policies is 0", transform=ax.transAxes, ha="center")
         _label_regret_axes(ax, "" if run.is_stationary else ", against\nthe best mixture of each moment")
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        handles = [drawn[label] for label in run.policies]
-        ax.legend(handles, run.policies, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        handles = [drawn[label] for label in shown]
+        ax.legend(
+            handles,
+            [labels[label] for label in shown],
+            fontsize=8.5,
+            handlelength=3.2,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )
         trials = len(run.trials)
         ax.set_title(title if title is not None else f"{run.spec['metric_text']}, {trials} trials")
     return ax

@@ -31,8 +31,8 @@ from pmbandits.policies import baselines
 from pmbandits.policies.cirt import cirt
 from pmbandits.policies.cirt._kernels import steps_per_unit
 from pmbandits.simulation import _kernels as simulation
-from pmbandits.simulation.execute import resolve_n_jobs
 from pmbandits.simulation.progress import ProgressBar
+from pmbandits.simulation.workers import resolve_n_jobs
 from pmbandits.state import lock
 from pmbandits.state.compile import cache_folder, silence_compile_hint
 from pmbandits.state.linking import argument_types

@@ -206,7 +206,7 @@ def test_regret_is_that_of_its_definition(name: str, metric: Any) -> None:
         regret, declared = slow.regret(metric, arms, world.at, lambda t: everyone, best, mixture)
         np.testing.assert_allclose(run.regret(label)[1][trial], regret, atol=1e-9)
         np.testing.assert_allclose(run.column("declared", label)[1][trial], declared, atol=1e-9)
-    weights = run.best["moments"][0]["weights"]
+    weights = run.moments[0]["weights"]
     assert run.is_stationary is False and run.changes == tuple(p.start for p in world.pieces(rounds)[1:])
     assert pmb.utility(metric, world.at(0), weights) == pytest.approx(best(0), abs=1e-9)
 
@@ -224,8 +224,8 @@ def test_a_world_that_never_changes_has_the_regret_of_the_paper() -> None:
 def test_regret_with_limits_is_against_the_best_mixture_of_each_moment_that_keeps_them() -> None:
     run = pmb.simulate(GINI, STEP, "track", 120, trials=2, shares="b <= 10%")
     best_mixtures = [pmb.oracle(GINI, bandit, shares="b <= 10%").value for bandit in (A, B)]
-    assert [moment["value"] for moment in run.best["moments"]] == pytest.approx(best_mixtures)
-    assert run.best["value"] == pytest.approx(np.mean(best_mixtures))
+    assert [moment["value"] for moment in run.moments] == pytest.approx(best_mixtures)
+    assert run.best.value == pytest.approx(np.mean(best_mixtures))
     assert (run.column("pulls", "Track")[1][:, -1, 1] <= 13).all()
 
 
@@ -354,17 +354,17 @@ def test_a_run_file_whose_moments_cannot_be_is_refused(tmp_path: Path) -> None:
     run = pmb.simulate(GINI, STEP, "track", 120, trials=2)
     for change in (
         {"moments": []},
-        {"moments": run.best["moments"][::-1]},
-        {"moments": [{**run.best["moments"][0], "value": "x"}, run.best["moments"][1]]},
-        {"moments": [{**run.best["moments"][0], "weights": [1.0]}, run.best["moments"][1]]},
+        {"moments": run.moments[::-1]},
+        {"moments": [{**run.moments[0], "value": "x"}, run.moments[1]]},
+        {"moments": [{**run.moments[0], "weights": [1.0]}, run.moments[1]]},
     ):
-        said = {**run.provenance, "best": {**run.best, **change}}
+        said = {**run.provenance, "best": {**run.provenance["best"], **change}}
         pq.write_table(
             files.with_provenance(run.to_arrow().replace_schema_metadata(None), said), tmp_path / "bad.parquet"
         )
         with pytest.raises(ValueError, match="not a run file"):
             pmb.Run.load(tmp_path / "bad.parquet")
-    without = {**run.provenance, "best": {k: v for k, v in run.best.items() if k != "moments"}}
+    without = {**run.provenance, "best": {k: v for k, v in run.provenance["best"].items() if k != "moments"}}
     pq.write_table(
         files.with_provenance(run.to_arrow().replace_schema_metadata(None), without), tmp_path / "bad.parquet"
     )

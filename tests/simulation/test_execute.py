@@ -19,7 +19,7 @@ import scipy.stats as st
 import pmbandits as pmb
 from pmbandits.engine.plan import Setup
 from pmbandits.mixtures._tracking import pull
-from pmbandits.simulation import execute
+from pmbandits.simulation import workers
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.trial import Player
 from pmbandits.state.numba_types import unpack
@@ -65,7 +65,7 @@ def test_results_do_not_depend_on_what_was_played_before(alone: pmb.Run) -> None
     play("threads", 2, seed=5)
     play("threads", 1, trials=[8, 2])
     assert play("threads", 2).equals(alone)
-    assert execute._IDLE_PLAYERS == {}
+    assert workers._IDLE_PLAYERS == {}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -21,7 +21,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.simulation import JournalWarning, execute, prepare
+from pmbandits.simulation import JournalWarning, prepare, workers
 from pmbandits.simulation.journal import Journal, decode, encode
 from tests.helpers import allow_interrupts
 
@@ -66,15 +66,15 @@ def files(folder: Path) -> dict[str, bytes]:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     """The trials that are really played, as (policy, trial)."""
     played: list[tuple[int, int]] = []
-    real = execute.perform
+    real = workers.perform
 
-    def perform(task: execute.Task) -> list[Any]:
+    def perform(task: workers.Task) -> list[Any]:
         finished = real(task)
         played.extend((row["entry"], row["trial"]) for row in finished)
         return finished
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "perform", perform)
+        patch.setattr(workers, "perform", perform)
         yield played
 
 
@@ -329,16 +329,16 @@ def test_another_number_of_workers_may_go_on(tmp_path: Path, whole: Path) -> Non
 def test_an_error_in_the_middle_keeps_what_was_finished(
     tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = execute.perform, []
+    real, calls = workers.perform, []
 
-    def perform(task: execute.Task) -> list[Any]:
+    def perform(task: workers.Task) -> list[Any]:
         calls.append(task)
         if len(calls) == 3:
             raise RuntimeError("the third breaks")
         return real(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "perform", perform)
+        patch.setattr(workers, "perform", perform)
         with pytest.raises(RuntimeError, match="third"):
             small(tmp_path / "run")
     assert not (tmp_path / "run" / "run.parquet").exists()
@@ -366,7 +366,7 @@ def test_long_trials_are_each_on_disk_before_the_next_of_that_worker_begins(
         def tell(self, arm: int, reward: float) -> None:
             pass
 
-    monkeypatch.setattr(execute, "TIME_SLICE", 0.0)  # every trial takes longer
+    monkeypatch.setattr(workers, "TIME_SLICE", 0.0)  # every trial takes longer
     small(tmp_path / "run", policies={"waits": Waits}, n_jobs=jobs)
     begun = seen[1:]  # the first was made to look for mistakes
     assert len(begun) == 6 and all(done >= k + 1 - jobs for k, done in enumerate(begun))

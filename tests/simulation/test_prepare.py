@@ -35,7 +35,7 @@ def test_regret_is_against_the_best_mixture_within_the_limits() -> None:
     policies = {"track": "track", "free": pmb.Track(shares="A <= 90%"), "plain": Watcher}
     run = pmb.simulate("gini", COINS, policies, 600, trials=5, shares=shares, n_jobs=1)
     best = pmb.oracle("gini", COINS, shares=shares)
-    assert run.best["value"] == best.value < pmb.oracle("gini", COINS).value
+    assert run.best.value == best.value < pmb.oracle("gini", COINS).value
     t, pulls = run.column("pulls", "track")
     assert (pulls[..., 0] >= 0.4 * t - 1.0 - 1e-9).all() and (pulls[..., 2] <= 0.05 * t + 1.0 + 1e-9).all()
     utility = run.column("utility", "track")[1]
@@ -108,9 +108,9 @@ def test_without_limits_no_linear_program_is_solved(monkeypatch: pytest.MonkeyPa
 
 
 def test_without_a_folder_nothing_is_packed_for_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pmbandits.simulation import execute
+    from pmbandits.simulation import execute, workers
 
-    monkeypatch.delattr(execute, "encode")
+    monkeypatch.delattr(workers, "encode")
     monkeypatch.delattr(execute, "decode")
     assert pmb.simulate("gini", COINS, "uniform", 10, trials=3, n_jobs=2).trials == (0, 1, 2)
 

@@ -15,7 +15,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.simulation import PolicyError, Rewards, execute, policy_seed
+from pmbandits.simulation import PolicyError, Rewards, policy_seed, workers
 from pmbandits.simulation.journal import Journal, decode
 
 BANDIT = pmb.Bandit.bernoulli([0.3, 0.5, 0.6])
@@ -368,13 +368,13 @@ def test_finished_trials_are_kept_and_the_run_goes_on_to_the_same_bytes(
             play(**given, out=tmp_path / "stopped")
     assert not (tmp_path / "stopped" / "run.parquet").exists()
     played: list[tuple[int, int]] = []
-    real = execute.perform
+    real = workers.perform
 
-    def perform(task: execute.Task) -> list[Any]:
+    def perform(task: workers.Task) -> list[Any]:
         played.extend((task.number, trial) for trial in task.trials)
         return real(task)
 
-    monkeypatch.setattr(execute, "perform", perform)
+    monkeypatch.setattr(workers, "perform", perform)
     play(**given, out=tmp_path / "stopped")
     assert (0, 5) in played
     kept = {(0, trial) for trial in range(5)}

@@ -58,10 +58,10 @@ def rows_of(run: pmb.Run, policy: str, t: int, horizon: int | None = None) -> li
 
 # ---- the table -------------------------------------------------------------------------------------------
 def test_one_row_for_each_policy_trial_and_checkpoint(run: pmb.Run) -> None:
-    frame = run.to_frame()
-    assert list(frame.columns) == [
-        "policy", "horizon", "trial", "t", "regret", "utility", "pulls", "mixture", "phase_ends",
-    ]  # fmt: skip
+    frame = run.to_pandas()
+    arms = [f"{name}_{arm}" for name in ("pulls", "mixture") for arm in BANDIT.names]
+    assert list(frame.columns) == ["policy", "horizon", "trial", "t", "regret", "utility", "arm_regret", *arms]
+    assert (frame[arms[: BANDIT.n_arms]].sum(axis=1) == frame["t"]).all()
     keys = list(zip(frame["policy"], frame["trial"], frame["t"], strict=True))
     times = (10, 100, 250, 400)  # the end is always one
     assert keys == [(p, k, t) for p in ("UCB1", "Uniform", "CIRT") for k in range(TRIALS) for t in times]
@@ -77,7 +77,37 @@ def test_regret_is_that_of_the_shares_of_pulls(run: pmb.Run) -> None:
         assert row["utility"] == pytest.approx(utility, abs=1e-12)
         assert row["regret"] == best.value - row["utility"]
         assert sum(row["mixture"]) == pytest.approx(1.0, abs=1e-9)
-    assert run.best == {"value": best.value, "weights": best.weights.tolist(), "gap": best.gap}
+    found = run.best
+    assert isinstance(found, pmb.OracleResult) and found.weights.tolist() == best.weights.tolist()
+    assert (found.value, found.gap, found.certified, found.names) == (best.value, best.gap, best.certified, best.names)
+    assert (found.best_arm, found.best_arm_value) == (best.best_arm, pytest.approx(best.best_arm_value, abs=1e-12))
+
+
+def test_arm_regret_is_that_of_each_pull_to_the_best_arm(run: pmb.Run) -> None:
+    alone = np.array([pmb.utility(GINI, BANDIT, row) for row in np.eye(BANDIT.n_arms)])
+    assert run.arm_utilities == pytest.approx(alone, abs=1e-9)
+    for label in run.policies:
+        _, pulls = run.column("pulls", label)
+        slow = sum(pulls[:, :, i] * (alone.max() - alone[i]) for i in range(BANDIT.n_arms))
+        assert run.column("arm_regret", label)[1] == pytest.approx(slow, abs=1e-9)
+
+
+def test_another_metric_scores_the_same_pulls(run: pmb.Run) -> None:
+    again = run.rescore("mean")
+    direct = pmb.oracle("mean", BANDIT)
+    assert again.metric == pmb.Mean() and again.best.value == direct.value
+    for row, before in zip(again.to_arrow().to_pylist(), run.to_arrow().to_pylist(), strict=True):
+        assert row["pulls"] == before["pulls"]
+        assert row["utility"] == pytest.approx(
+            pmb.utility("mean", BANDIT, np.array(row["pulls"]) / row["t"]), abs=1e-12
+        )
+        assert row["regret"] == pytest.approx(direct.value - row["utility"], abs=1e-12)
+    assert run.rescore(GINI).to_arrow()["regret"].to_pylist() == run.to_arrow()["regret"].to_pylist()
+
+
+def test_the_facts_of_a_run_are_attributes(run: pmb.Run) -> None:
+    assert (run.names, run.n_arms, run.horizon, run.shares) == (BANDIT.names, BANDIT.n_arms, 400, None)
+    assert run.library == pmb.__version__ and run.moments == []
 
 
 def test_a_trial_alone_is_the_same_as_among_others(run: pmb.Run) -> None:
@@ -270,7 +300,7 @@ def test_the_summary_can_be_taken_elsewhere(run: pmb.Run) -> None:
     latex = summary.latex(label="tab:run")
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
     assert r"\label{tab:run}" in latex and r"\label{tab:run-pairs}" in latex and r"95 \% interval" in latex
-    assert run.to_polars().shape == run.to_arrow().shape
+    assert run.to_polars().columns == list(run.to_pandas().columns)
 
 
 def test_the_summary_prints_as_a_table(run: pmb.Run, tmp_path: Path) -> None:
@@ -586,15 +616,14 @@ def test_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
     run = pmb.simulate(pmb.Mean(), BANDIT, pmb.SolitaryArm(arm="fast"), 100, trials=3, n_jobs=1)
     assert np.abs(run.regret("SolitaryArm")[1]).max() <= 1e-15
     ax = run.plot(path=tmp_path / "regret.png")
-    assert named(ax) == ["SolitaryArm"]
-    assert np.isnan(np.asarray(ax.lines[0].get_ydata(), dtype=float)).all()
+    assert named(ax) == ["SolitaryArm (regret 0)"] and "is 0" in ax.texts[0].get_text()
 
 
 def test_a_policy_without_regret_beside_another_can_be_drawn(tmp_path: Path) -> None:
     both = pmb.simulate(pmb.Mean(), BANDIT, [pmb.SolitaryArm(arm="fast"), pmb.Uniform()], 100, trials=3, n_jobs=1)
     ax = both.plot(path=tmp_path / "both.svg")
     assert ax.get_yscale() == "log"
-    assert named(ax) == ["SolitaryArm", "Uniform"]
+    assert named(ax) == ["SolitaryArm (regret 0)", "Uniform"]
     assert np.isnan(np.asarray(ax.lines[0].get_ydata(), dtype=float)).all()
 
 

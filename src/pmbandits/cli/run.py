@@ -58,9 +58,10 @@ def _write_example(path: Path) -> None:
 
 def _estimate(path: Path, jobs: int | None) -> None:
     """Print the estimated cost of a simulation file, from short trials; nothing is written."""
-    from pmbandits.simulation.execute import estimate_cost, resolve_n_jobs
+    from pmbandits.simulation.execute import estimate_cost
     from pmbandits.simulation.prepare import prepare
     from pmbandits.simulation.spec import read_spec
+    from pmbandits.simulation.workers import resolve_n_jobs
 
     experiment = prepare(**read_spec(path))
     count = resolve_n_jobs(jobs)

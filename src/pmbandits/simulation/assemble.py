@@ -16,6 +16,7 @@ came from other arms. What the declared mixture falls short of at a checkpoint, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,12 @@ from numpy.typing import NDArray
 
 from pmbandits import __version__
 from pmbandits._validation import FloatArray
-from pmbandits.optimize import utility_function
+from pmbandits.arms import Bandit
+from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize import OracleResult, oracle, utility_function
 from pmbandits.simulation.files import FORMAT, SCHEMA, run_schema
 from pmbandits.simulation.journal import TrialResult
+from pmbandits.simulation.policy_specs import metric_to_dict
 from pmbandits.simulation.prepare import Experiment
 from pmbandits.simulation.rewards import GENERATOR
 from pmbandits.simulation.run import Run
@@ -129,26 +133,57 @@ def assemble(experiment: Experiment, results: Results) -> Run:
         "library": __version__,
         "generator": GENERATOR,
         "spec": experiment.spec,
-        "best": _best_mixture_record(experiment),
+        "best": _best_mixture_record(experiment, scorer),
     }
     return Run(table, provenance, np.array(seconds))
 
 
-def _best_mixture_record(experiment: Experiment) -> dict[str, Any]:
+def _stationary_record(best: OracleResult, utility: Callable[[FloatArray], FloatArray]) -> dict[str, Any]:
+    gap = best.gap if best.certified else None
+    alone = utility(np.eye(best.weights.size)).tolist()
+    return {"value": best.value, "weights": best.weights.tolist(), "gap": gap, "arms": alone}
+
+
+def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
+    """Score the pulls of a run by another metric, as :meth:`Run.rescore` documents."""
+    import pyarrow as pa
+
+    if not run.is_stationary:
+        raise ValueError("in this run arms change, or come and go; only a run whose arms stay can be scored again.")
+    arms = run.bandit if bandit is None else bandit
+    if not isinstance(arms, Bandit) or arms.names != run.names:
+        raise ValueError(f"the bandit must have the arms of the run, {', '.join(run.names)}.")
+    table = run.to_arrow().replace_schema_metadata(None)
+    pulls = table["pulls"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, run.n_arms)
+    utility_of, best = utility_function(metric, arms), oracle(metric, arms, shares=run.shares)
+    utility = utility_of(pulls / table["t"].to_numpy()[:, None])
+    for name, values in (("utility", utility), ("regret", best.value - utility)):
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.float64()))
+    spec = {**run.spec, "metric": metric_to_dict(metric), "metric_text": repr(metric)}
+    played = run.spec["metric"]
+    spec["policies"] = [p if p.get("metric", played) is not None else {**p, "metric": played} for p in spec["policies"]]
+    return Run(table, {**run.provenance, "spec": spec, "best": _stationary_record(best, utility_of)}, run._seconds)
+
+
+def _best_mixture_record(experiment: Experiment, scorer: RegretScorer) -> dict[str, Any]:
     """Return the best mixture as JSON; where arms change, its average over rounds and that of each moment."""
     gaps = [best.gap if best.certified else None for best in experiment.best_mixtures]
     if experiment.timeline.is_stationary:
-        best = experiment.best_mixtures[0]
-        return {"value": best.value, "weights": best.weights.tolist(), "gap": gaps[0]}
+        return _stationary_record(experiment.best_mixtures[0], scorer.utility_of[0])
     moments, k = [], experiment.bandit.n_arms
     for moment, best in zip(experiment.moments, experiment.best_mixtures, strict=True):
         weights = np.zeros(k)
         weights[list(moment.playing)] = best.weights
         moments.append({"start": moment.start, "value": best.value, "weights": weights.tolist()})
+    alone = np.full((len(moments), k), np.nan)
+    for m, playing in enumerate(scorer.playing):
+        alone[m, playing] = scorer.utility_of[m](np.eye(len(playing)))
+    plays = np.isfinite(alone).sum(axis=0)
     rounds = np.array([moment.end - moment.start for moment in experiment.moments]) / experiment.moments[-1].end
     return {
         "value": float(rounds @ [moment["value"] for moment in moments]),
         "weights": (rounds @ np.array([moment["weights"] for moment in moments])).tolist(),
         "gap": None if None in gaps else max(gap for gap in gaps if gap is not None),
+        "arms": np.where(plays > 0, np.nansum(alone, axis=0) / np.maximum(plays, 1), np.nanmin(alone)).tolist(),
         "moments": moments,
     }

@@ -106,7 +106,7 @@ def decompose_regret(
         raise ValueError(f"grid={grid!r} was given without epsilon; give the spacing of the grid, too.")
     else:
         points, text = _grid_of_policy(run, policy, horizon)
-    best = float(run.best["value"])
+    best = run.best.value
     of_grid = best
     if points is not None:
         values = np.sort(utilities(metric, bandit, points))[::-1]

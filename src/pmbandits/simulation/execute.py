@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Thread
-from typing import Any
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pmbandits import __version__, _validation
 from pmbandits._extras import import_optional
@@ -24,29 +17,68 @@ from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.constraints import Shares
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.simulation.assemble import Results, assemble
+from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.files import why_impossible
-from pmbandits.simulation.journal import Journal, TrialResult, decode, encode
+from pmbandits.simulation.journal import Journal, TrialResult, decode
 from pmbandits.simulation.policy_specs import PolicySpec
-from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon, prepare
-from pmbandits.simulation.progress import ProgressBar
-from pmbandits.simulation.python_policy import PythonPlayer, PythonPolicy
+from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare
 from pmbandits.simulation.run import Run
-from pmbandits.simulation.timeline import Timeline
-from pmbandits.simulation.trial import Player
+from pmbandits.simulation.study import CostEstimate, Study, assemble_study, is_several, prepare_study, study_identity
+from pmbandits.simulation.workers import make_player, numbered_entries, play_missing_trials, resolve_n_jobs
 from pmbandits.state.fields import PHASE_ENDS
 
 BACKENDS = ("threads", "processes", "dask")
+T = TypeVar("T")
+Several = Sequence[T] | Mapping[str, T]
+
+
+class Options(TypedDict, total=False):
+    """What :func:`simulate` takes by name."""
+
+    delay: Delay
+    batch: int
+    schedule: Sequence[Sequence[Any]]
+    checkpoints: int | ArrayLike | None
+    shares: Shares
+    cost: Mapping[str, float] | None
+    budget: float | None
+    n_jobs: int | None
+    backend: str
+    progress: bool | None
+    out: str | Path | None
+
+
+Policies = PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec]
+
+
+@overload
+def simulate(
+    metric: Distortion | str, bandit: Bandit | Changing, policies: Policies, horizon: float | Sequence[float],
+    trials: float | Sequence[int] = ..., seed: int | None = ..., *, dry_run: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> Run: ...  # fmt: skip
+@overload
+def simulate(
+    metric: Any, bandit: Any, policies: Policies, horizon: float | Sequence[float],
+    trials: float | Sequence[int] = ..., seed: int | None = ..., *, dry_run: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> Study: ...  # fmt: skip
+@overload
+def simulate(
+    metric: Any, bandit: Any, policies: Policies, horizon: float | Sequence[float],
+    trials: float | Sequence[int] = ..., seed: int | None = ..., *, dry_run: Literal[True],
+    **options: Unpack[Options],
+) -> CostEstimate: ...  # fmt: skip
 
 
 @_validation.suggests_names
 def simulate(
-    metric: Distortion | str,
-    bandit: Bandit | Changing,
-    policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
-    horizon: int | Sequence[int],
-    trials: int | Sequence[int] = 100,
+    metric: Distortion | str | Several[Distortion | str],
+    bandit: Bandit | Changing | Several[Bandit | Changing],
+    policies: Policies,
+    horizon: float | Sequence[float],
+    trials: float | Sequence[int] = 100,
     seed: int | None = 0,
     *,
     delay: Delay = 0,
@@ -60,7 +92,8 @@ def simulate(
     backend: str = "threads",
     progress: bool | None = None,
     out: str | Path | None = None,
-) -> Run:
+    dry_run: bool = False,
+) -> Run | Study | CostEstimate:
     """Play policies against known arms, in many trials, and measure their regret.
 
     The regret after t rounds is the utility of the best mixture minus that of the shares that were played: V(α*) −
@@ -74,7 +107,10 @@ def simulate(
     ----------
     metric : what is valued: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``. A policy that was
         made with a metric of its own plays for that one, and is scored by this one.
-    bandit : the true arms, or arms that change: :class:`Changing`.
+        Several metrics (a list, or a mapping that names them) make a study.
+    bandit : the true arms, or arms that change: :class:`Changing`. Several (a list, or a mapping that names the
+        problems) make a study: every policy plays every problem for every metric, and the answer is a :class:`Study`
+        with one table. A study has one journal, and goes on as a whole.
     policies : one or several, or a mapping that names them. Each is a recipe such as ``PMUCB(horizon=20_000)`` (metric,
         arms and support need not be repeated), a name such as ``"pmucb"`` (a policy that needs its horizon gets this
         one), or a function or class that makes a policy in plain Python; see below.
@@ -104,7 +140,9 @@ def simulate(
         Python run faster in parallel only with processes.
     progress : whether to show a progress bar. By default it is shown on a terminal only.
     out : a folder in which finished trials are kept at once. The same call goes on where it was stopped, however it was
-        stopped, and you may ask for more trials later. The run is saved there as ``run.parquet``.
+        stopped, and you may ask for more trials later. The run is saved there as ``run.parquet``, and a study as one
+        such file for each problem and metric (:meth:`Study.load` reads them).
+    dry_run : play nothing, and answer what it would cost, worked out from short trials: a :class:`CostEstimate`.
 
     Notes
     -----
@@ -156,258 +194,43 @@ def simulate(
     import_optional("pyarrow", "simulations")
     _validation.choice("backend", backend, BACKENDS)
     jobs = resolve_n_jobs(n_jobs)
-    experiment = prepare(
-        metric, bandit, policies, horizon, trials, seed, checkpoints, delay, batch, schedule,
-        shares=shares, cost=cost, budget=budget,
+    several = is_several(metric) or is_several(bandit)
+    make = prepare_study if several else lambda *given, **more: {("", ""): prepare(*given, **more)}
+    made = make(
+        metric, bandit, policies, horizon, trials, _validation.seed("seed", seed, LARGEST_SEED), checkpoints, delay,
+        batch, schedule, shares=shares, cost=cost, budget=budget,
     )  # fmt: skip
-    if out is None:
-        return assemble(experiment, play_missing_trials([experiment], {}, jobs, backend, progress, None))
-    if seed is None:
-        raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"out={str(out)!r} is a file; give a folder.")
-    with Journal(folder, experiment.identity) as journal:
-        _write_spec(folder, experiment)
-        known = _read_journal(journal, [experiment])
-        run = assemble(experiment, play_missing_trials([experiment], known, jobs, backend, progress, journal))
-        run.save(folder / "run.parquet")
-    return run
-
-
-# ---- playing it -----------------------------------------------------------------------------------------
-
-
-def resolve_n_jobs(n_jobs: int | None) -> int:
-    """The number of workers: as given, or one for each core."""
-    if n_jobs is None or n_jobs == -1:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _validation.whole("n_jobs", n_jobs, 1)
-
-
-@dataclass(frozen=True)
-class Task:
-    """Trials of one policy at one horizon, as they are sent to a worker."""
-
-    run_key: str
-    number: int
-    entry: PolicyAtHorizon = field(repr=False)
-    timeline: Timeline = field(repr=False)
-    seed: int
-    trials: tuple[int, ...]
-
-
-TIME_SLICE = 0.5  # seconds after which a worker hands over the trials that it has finished
-_IDLE_PLAYERS: dict[str, list[Player | PythonPlayer]] = {}  # players between two tasks: they keep their tables of radii
-_MAX_IDLE_RUNS = 1  # runs whose players are kept: a table of radii is as long as the run
-
-
-class TaskFailed(Exception):
-    """A trial of a task failed: holds the trials that finished before it, and the error."""
-
-    def __init__(self, finished: list[TrialResult], error: Exception) -> None:
-        super().__init__(finished, error)
-        self.finished, self.error = finished, error
-
-
-def make_player(
-    entry: PolicyAtHorizon, timeline: Timeline | Bandit, seed: int, checkpoints: NDArray[np.int64]
-) -> Player | PythonPlayer:
-    """Make the object that plays trials of a policy, compiled or in plain Python."""
-    timeline = Timeline(timeline) if isinstance(timeline, Bandit) else timeline
-    if isinstance(entry.policy, PythonPolicy):
-        return PythonPlayer(entry.policy, timeline, seed, checkpoints)
-    return Player(entry.policy, timeline.bandit, seed, checkpoints, timeline)
-
-
-def perform(task: Task) -> list[TrialResult]:
-    """Play the first trials of a task, one at least, for about :data:`TIME_SLICE`: what a worker does.
-
-    It ends before a trial that would take longer, so that no finished trial waits for another to be written to disk.
-    """
-    idle = _IDLE_PLAYERS.get(task.run_key)
-    player = idle.pop() if idle else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
-    finished: list[TrialResult] = []
-    start = now = time.monotonic()
-    longest = 0.0
-    for trial in task.trials:
-        try:
-            found = player.play(trial)
-        except Exception as error:
-            if finished:
-                raise TaskFailed(finished, error) from error
-            raise
-        finished.append(
-            {
-                "entry": task.number,
-                "trial": trial,
-                "pulls": np.concatenate((found.pulls, found.moment_ends)).ravel(),
-                "mixture": found.mixture.ravel(),
-                "ends": found.ends,
-                "seconds": found.seconds,
-            }
+    experiments = list(made.values())
+    if dry_run:
+        names = ("problem", "metric") if several else ()
+        return CostEstimate(
+            [dict(zip(names, key, strict=False)) | row for key, x in made.items() for row in estimate_cost(x, jobs)]
         )
-        before, now = now, time.monotonic()
-        longest = max(longest, now - before)
-        if now - start + longest > TIME_SLICE:
-            break
-    for other in list(_IDLE_PLAYERS):  # a copy: other threads may play other runs
-        if len(_IDLE_PLAYERS) >= _MAX_IDLE_RUNS and task.run_key not in _IDLE_PLAYERS:
-            _IDLE_PLAYERS.pop(other, None)
-    _IDLE_PLAYERS.setdefault(task.run_key, []).append(player)
-    return finished
-
-
-def _numbered_entries(experiments: Sequence[Experiment]) -> list[tuple[Experiment, PolicyAtHorizon]]:
-    """Every policy at every horizon of all experiments; its place here is its number in the journal."""
-    return [(experiment, entry) for experiment in experiments for entry in experiment.entries]
-
-
-def _pending_tasks(experiments: Sequence[Experiment], known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
-    """Return tasks for all trials that are missing, some for each policy, longest horizons first."""
-    tasks = []
-    for number, (experiment, entry) in enumerate(_numbered_entries(experiments)):
-        missing = [trial for trial in experiment.trials if (number, trial) not in known]
-        size = max(1, len(missing) // (2 * jobs))
-        for at in range(0, len(missing), size):
-            part = tuple(missing[at : at + size])
-            run_key = f"{experiment.identity}/{number}"
-            tasks.append(Task(run_key, number, entry, experiment.timeline, experiment.seed, part))
-    return sorted(tasks, key=lambda task: -task.entry.horizon)
-
-
-def play_missing_trials(
-    experiments: Sequence[Experiment],
-    known: Results,
-    jobs: int,
-    backend: str,
-    progress: bool | None,
-    journal: Journal | None,
-) -> Results:
-    """Play the trials that are not ``known`` yet, and add them to it; each is journalled when it is finished."""
-    tasks, entries = _pending_tasks(experiments, known, jobs), _numbered_entries(experiments)
-    done = sum(entries[number][1].horizon for number, _ in known)
-    plain = any(isinstance(entry.policy, PythonPolicy) for _, entry in entries)
-    label = f"simulate{' (plain Python)' if plain else ''}"
-
-    def store(finished: list[TrialResult]) -> None:
-        if journal is not None:
-            journal.append(encode(finished))
-        for row in finished:
-            known[row["entry"], row["trial"]] = row
-            bar.advance(entries[row["entry"]][1].horizon)
-
-    with ProgressBar(sum(x.rounds for x in experiments), done, shown=progress, label=label) as bar:
-        try:
-            for finished in _run_tasks(tasks, jobs, backend):
-                store(finished)
-        except TaskFailed as stopped:
-            store(stopped.finished)
-            cause = stopped.error.__cause__ or stopped.__cause__  # from another process: its traceback
-            raise stopped.error from (None if cause is stopped.error else cause)
-        finally:
-            for run_key in {task.run_key for task in tasks}:
-                _IDLE_PLAYERS.pop(run_key, None)
-    return known
-
-
-def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[TrialResult]]:
-    """Run the tasks on the workers and yield their trials as they finish; what a worker leaves is handed out again."""
-    queue = deque(tasks)
-    if not queue:
-        return
-    if backend != "threads":
-        _check_picklable(tasks)
-    if backend != "dask" and (jobs == 1 or (len(queue) == 1 and len(queue[0].trials) == 1)):
-        while queue:
-            task = queue.popleft()
-            yield (finished := perform(task))
-            _hand_out_again(queue, task, len(finished))
-        return
-    with _workers(backend, jobs) as (submit, at_once):
-        running: dict[Future[list[TrialResult]], Task] = {}
-        while queue or running:
-            while queue and len(running) < at_once:
-                task = queue.popleft()
-                running[submit(perform, task)] = task
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task = running.pop(future)
-                yield (finished := future.result())
-                _hand_out_again(queue, task, len(finished))
-
-
-def _hand_out_again(queue: deque[Task], task: Task, done: int) -> None:
-    """Put what is left of a task first, because its worker has all that it needs; the last one is split in two."""
-    left = task.trials[done:]
-    half = len(left) if queue else (len(left) + 1) // 2
-    queue.extendleft(replace(task, trials=part) for part in (left[half:], left[:half]) if part)
-
-
-@contextmanager
-def _workers(backend: str, jobs: int) -> Iterator[tuple[Callable[..., Future[list[TrialResult]]], int]]:
-    """What starts a task on a worker, and how many tasks to start at once; who waits no longer leaves them behind."""
-    if backend == "threads":
-        yield _start_thread, jobs
-    elif backend == "dask":
-        client = _dask_client()
-        with client.get_executor(pure=False) as pool:
-            yield pool.submit, 2 * max(1, sum(client.ncores().values()))
+    results: Results = {}
+    if out is not None:
+        if seed is None:
+            raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
+        folder = Path(out)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"out={str(out)!r} is a file; give a folder.")
+        identity = study_identity(made) if several else experiments[0].identity
+        with Journal(folder, identity) as journal:
+            for number, experiment in enumerate(experiments):
+                _write_spec(folder / f"spec{f'-{number}' if several else ''}.json", experiment)
+            results = _read_journal(journal, experiments)
+            play_missing_trials(experiments, results, jobs, backend, progress, journal)
+            found = assemble_study(made, results)
+            if several:
+                found.save(folder)
+            else:
+                found["", ""].save(folder / "run.parquet")
     else:
-        from joblib.externals.loky import get_reusable_executor
-
-        pool = get_reusable_executor(max_workers=jobs)
-        try:
-            yield pool.submit, 2 * jobs
-        except BaseException:
-            pool.shutdown(kill_workers=True)
-            raise
-
-
-def _start_thread(function: Callable[[Task], list[TrialResult]], task: Task) -> Future[list[TrialResult]]:
-    """Run a function in a thread of its own, which does not keep the process alive."""
-    future: Future[list[TrialResult]] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(function(task))
-        except BaseException as error:
-            future.set_exception(error)
-
-    Thread(target=work, daemon=True).start()
-    return future
-
-
-def _check_picklable(tasks: Sequence[Task]) -> None:
-    """Raise an error in one sentence if a plain Python policy cannot be sent to another process."""
-    from joblib.externals.loky.backend.reduction import dumps
-
-    for policy in {task.number: task.entry.policy for task in tasks}.values():
-        if isinstance(policy, PythonPolicy):
-            try:
-                dumps(policy.factory)
-            except Exception as error:
-                raise ValueError(
-                    f"{policy.label} cannot be sent to another process ({type(error).__name__}: {error}); define it at "
-                    "the top of a module, without open files, locks or threads in it, or take backend='threads'."
-                ) from None
-
-
-def _dask_client() -> Any:
-    try:
-        from distributed import get_client
-    except ImportError:
-        raise ImportError("backend='dask' needs the extra: pip install 'pmbandits[distributed]'.") from None
-    try:
-        return get_client()
-    except ValueError:
-        raise ValueError(
-            "backend='dask' plays on an existing cluster: open a dask.distributed.Client first, "
-            "for example Client('tcp://scheduler:8786') or Client() for this machine."
-        ) from None
+        found = assemble_study(made, play_missing_trials(experiments, results, jobs, backend, progress, None))
+    return found if several else found["", ""]
 
 
 def _read_journal(journal: Journal, experiments: Sequence[Experiment]) -> Results:
-    entries = _numbered_entries(experiments)
+    entries = numbered_entries(experiments)
     wanted = {(number, trial) for number, (experiment, _) in enumerate(entries) for trial in experiment.trials}
     known: Results = {}
     for payload in journal.records():
@@ -443,10 +266,10 @@ def _check_journal_row(row: TrialResult, experiment: Experiment, entry: PolicyAt
         raise ValueError(f"in trial {row['trial']} of {entry.label} {problem}.")
 
 
-def _write_spec(folder: Path, experiment: Experiment) -> None:
-    """Write ``spec.json``, a readable copy of the specification; the journal's first line is what is checked."""
+def _write_spec(path: Path, experiment: Experiment) -> None:
+    """Write a readable copy of the specification; the journal's first line is what is checked."""
     text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
-    write_atomically(folder / "spec.json", lambda file: file.write(f"{text}\n".encode()))
+    write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
 
 
 # ---- estimating the cost --------------------------------------------------------------------------------------

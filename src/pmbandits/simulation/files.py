@@ -134,7 +134,7 @@ def check_provenance(provenance: Any) -> None:
     policies = spec["policies"]
     texts = [provenance["library"], spec["metric_text"], *(p["label"] for p in policies), *spec["bandit"]["names"]]
     wholes = [spec["seed"], *spec["trials"], *(h for p in policies for h in p["horizons"])]
-    numbers = [best["value"], *best["weights"]]
+    numbers = [best["value"], *best["weights"], *best["arms"]]
     labels = [p["label"] for p in policies]
     if not all(isinstance(text, str) and readable(text) == text for text in texts):
         raise ValueError("names")
@@ -144,7 +144,9 @@ def check_provenance(provenance: Any) -> None:
         raise ValueError("whole numbers")
     if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
         raise ValueError("numbers")
-    if len(best["weights"]) != len(spec["bandit"]["names"]) or not all(p["horizons"] for p in policies):
+    if not len(best["weights"]) == len(best["arms"]) == len(spec["bandit"]["names"]) or not all(
+        p["horizons"] for p in policies
+    ):
         raise ValueError("arms")
     if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
         raise ValueError("order")

@@ -73,7 +73,7 @@ class Journal:
             warnings.warn(
                 f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
                 JournalWarning,
-                stacklevel=4,
+                stacklevel=5,  # the caller of simulate
             )
 
     def append(self, payload: bytes) -> None:

@@ -29,7 +29,7 @@ from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays
 from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 
 DEFAULT_CHECKPOINTS = 40
-_LARGEST_SEED = 2**63 - 1
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def prepare(
     metric: Distortion | str,
     bandit: Bandit | Changing,
     policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
-    horizon: int | Sequence[int],
-    trials: int | Sequence[int],
+    horizon: float | Sequence[float],
+    trials: float | Sequence[int],
     seed: int | None,
     checkpoints: int | ArrayLike | None,
     delay: Delay = 0,
@@ -107,7 +107,7 @@ def prepare(
     timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))
     metric = as_metric(metric)
     numbers = _parse_trials(trials)
-    seed = _validation.seed("seed", seed, _LARGEST_SEED)
+    seed = _validation.seed("seed", seed, LARGEST_SEED)
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))
@@ -260,7 +260,7 @@ def _parse_horizons(horizon: Any) -> list[int]:
 def _parse_trials(trials: Any) -> tuple[int, ...]:
     if not _validation.is_list(trials):
         return tuple(range(_validation.whole("trials", trials, 1, 10_000_000)))
-    numbers = tuple(sorted({_validation.whole("trial", k, 0, _LARGEST_SEED) for k in trials}))
+    numbers = tuple(sorted({_validation.whole("trial", k, 0, LARGEST_SEED) for k in trials}))
     if not numbers:
         raise ValueError("trials is empty; say how many, or which ones.")
     return numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,9 @@ from pmbandits._intervals import CONFIDENCE_LEVEL
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.optimize import OracleResult
 from pmbandits.simulation.files import read_run, with_provenance
 from pmbandits.simulation.summary import Difference, Summary, paired_difference, summarise_run
 
@@ -44,8 +46,11 @@ class Run:
     Attributes
     ----------
     policies : the names of the policies, in the order given.
-    best : the best mixture, as its ``value`` and ``weights``. Where things change, these are means over the rounds, and
-        ``moments`` has those of each moment.
+    best : the best mixture, as :func:`oracle` answers it. Where things change, its utility and weights are means over
+        the rounds, and ``moments`` has those of each moment.
+    arm_utilities : the utility of every arm alone.
+    names, n_arms, horizon, trials, seed, metric, bandit, shares, library : facts about the run; ``horizon`` is the
+        longest.
     changes : the rounds after which something changed.
     spec : what made this run: bandit, metric, policies, horizons, trials and seed, in a form that can be written as
         JSON.
@@ -54,7 +59,7 @@ class Run:
     --------
     >>> import pmbandits as pmb
     >>> run = pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), ["uniform"], horizon=100, trials=3)
-    >>> run.policies, round(run.best["value"], 6)
+    >>> run.policies, round(run.best.value, 6)
     (('Uniform',), 0.25)
     """
 
@@ -75,9 +80,50 @@ class Run:
         return int(self.provenance["spec"]["seed"])
 
     @property
-    def best(self) -> dict[str, Any]:
-        """The best mixture of the true arms."""
-        return dict(self.provenance["best"])
+    def best(self) -> OracleResult:
+        """The best mixture of the true arms; where things change, the mean over the rounds."""
+        found, alone = self.provenance["best"], self.arm_utilities
+        gap = found["gap"]
+        return OracleResult(
+            weights=np.array(found["weights"], dtype=np.float64), value=float(found["value"]),
+            gap=np.nan if gap is None else float(gap), certified=gap is not None, best_arm=int(np.argmax(alone)),
+            best_arm_value=float(alone.max()), unique=None, alternative=None, method="simulate", names=self.names,
+        )  # fmt: skip
+
+    @property
+    def arm_utilities(self) -> FloatArray:
+        """The utility of every arm alone; where things change, the mean over the moments in which it plays."""
+        return np.array(self.provenance["best"]["arms"], dtype=np.float64)
+
+    @property
+    def moments(self) -> list[dict[str, Any]]:
+        """Where things change: the start of each moment, and the utility (``value``) and weights of its best mix."""
+        return list(self.provenance["best"].get("moments", ()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arms."""
+        return tuple(self.provenance["spec"]["bandit"]["names"])
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.names)
+
+    @property
+    def horizon(self) -> int:
+        """The longest horizon."""
+        return max(h for horizons in self._entries().values() for h in horizons)
+
+    @property
+    def shares(self) -> str | None:
+        """The limits on the shares of the arms, as text; ``None`` if there are none."""
+        return self.provenance["spec"].get("shares")
+
+    @property
+    def library(self) -> str:
+        """The version of the library that made the run."""
+        return str(self.provenance["library"])
 
     @property
     def changes(self) -> tuple[int, ...]:
@@ -146,11 +192,15 @@ class Run:
         Parameters
         ----------
         name : ``"regret"``, ``"utility"``, ``"pulls"`` or ``"mixture"`` (the last two have the arms as a third axis);
-            where things change also ``"declared"``.
+            where things change also ``"declared"``. ``"arm_regret"`` is the cumulative regret to the best single arm
+            that papers on CVaR bandits report: the sum over rounds of its utility less that of the arm pulled.
         policy, horizon : which run; by default the one with the longest horizon.
         """
         known = ["regret", "utility", "pulls", "mixture"]
-        _validation.choice("column", name, known if self.is_stationary else [*known, "declared"])
+        _validation.choice("column", name, [*known, "arm_regret"] if self.is_stationary else [*known, "declared"])
+        if name == "arm_regret":
+            t, pulls = self.column("pulls", policy, horizon)
+            return t, pulls @ (self.arm_utilities.max() - self.arm_utilities)
         part = self._rows(policy, horizon)
         t = part["t"].to_numpy()
         per_trial = t.size // len(self.trials)
@@ -270,32 +320,94 @@ class Run:
         """
         return summarise_run(self, t)
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None, path: str | Path | None = None) -> Axes:
+    def rescore(self, metric: Distortion | str, bandit: Bandit | None = None) -> Run:
+        """Score the pulls of this run by another metric: regret and utility are new, and nothing is played again.
+
+        Parameters
+        ----------
+        metric : the metric by which to score. The policies played for the one that they had.
+        bandit : the arms; only needed if one of them is a distribution of your own, which a run cannot make again.
+
+        Examples
+        --------
+        >>> import pmbandits as pmb
+        >>> run = pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), ["track"], horizon=300, trials=4)
+        >>> run.rescore("mean").best.weights.tolist()
+        [0.0, 1.0]
+        """
+        from pmbandits.simulation.assemble import rescored_run
+
+        return rescored_run(self, as_metric(metric), bandit)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        policies: Sequence[str] | None = None,
+        title: str | None = None,
+        path: str | Path | None = None,
+    ) -> Axes:
         """Draw the regret against rounds on logarithmic axes, with 95 % intervals as bands.
 
         Parameters
         ----------
         ax : the axes to draw on; by default new ones.
+        policies : the policies to draw; by default all.
         title : the title of the picture.
         path : a file to which the picture is written, if given.
         """
         from pmbandits.plots import plot_regret
 
-        return plot_regret(self, ax, title=title, path=path)
+        return plot_regret(self, ax, policies=policies, title=title, path=path)
 
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
         """The table as a pyarrow table, with what made it in the metadata."""
         return with_provenance(self._table, self.provenance)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas data frame."""
+    def wide_table(self) -> pa.Table:
+        """The table with one column for each arm: ``pulls_A``, ``mixture_A`` for an arm A. The phases are left out."""
+        import pyarrow as pa
+
+        table, k = self._table, self.n_arms
+        columns = {name: table[name] for name in table.column_names if name not in ("pulls", "mixture", "phase_ends")}
+        numbers = {name: table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
+                   for name in ("pulls", "mixture")}  # fmt: skip
+        if self.is_stationary:
+            columns["arm_regret"] = numbers["pulls"] @ (self.arm_utilities.max() - self.arm_utilities)
+        for name, values in numbers.items():
+            columns |= {f"{name}_{arm}": values[:, i] for i, arm in enumerate(self.names)}
+        return pa.table(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas data frame, with one column for each arm: ``pulls_A``, ``mixture_A``."""
         import_optional("pandas", "frames of pandas")
-        return self._table.to_pandas()
+        return self.wide_table().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a polars data frame."""
-        return import_optional("polars", "frames of polars").from_arrow(self._table)
+        """The table as a polars data frame, with one column for each arm: ``pulls_A``, ``mixture_A``."""
+        return import_optional("polars", "frames of polars").from_arrow(self.wide_table())
+
+    def to_xarray(self) -> Any:
+        """The run as an xarray data set with the dimensions policy, trial, t and arm; NaN where nothing was measured.
+
+        Of a policy with several horizons it has the run with the longest.
+        """
+        xarray = import_optional("xarray", "data sets of xarray")
+        times = sorted({int(t) for label in self.policies for t in self.column("regret", label)[0]})
+        at = {t: place for place, t in enumerate(times)}
+        shape = (len(self.policies), len(self.trials), len(times))
+        names = ("regret", "utility", "arm_regret" if self.is_stationary else "declared", "pulls", "mixture")
+        variables = {}
+        for name in names:
+            per_arm = name in ("pulls", "mixture")
+            values = np.full((*shape, self.n_arms) if per_arm else shape, np.nan)
+            for place, label in enumerate(self.policies):
+                t, found = self.column(name, label)
+                values[place][:, [at[int(x)] for x in t]] = found
+            variables[name] = (("policy", "trial", "t", "arm") if per_arm else ("policy", "trial", "t"), values)
+        coordinates = {"policy": list(self.policies), "trial": list(self.trials), "t": times, "arm": list(self.names)}
+        return xarray.Dataset(variables, coordinates)
 
     def save(self, path: str | Path) -> None:
         """Write the run as a Parquet file, completely or not at all.
@@ -326,5 +438,5 @@ class Run:
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
-        longest = max(h for horizons in self._entries().values() for h in horizons)
-        return f"Run({', '.join(self.policies)}; {len(self.trials)} trials, up to {longest:,} rounds, seed {self.seed})"
+        rounds = f"{len(self.trials)} trials, up to {self.horizon:,} rounds"
+        return f"Run({', '.join(self.policies)}; {rounds}, seed {self.seed})"

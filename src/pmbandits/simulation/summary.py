@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pmbandits import _html, _text_tables
+from pmbandits import _html, _text_tables, _validation
 from pmbandits._extras import import_optional
 from pmbandits._intervals import CONFIDENCE_LEVEL, mean_interval, standard_error
 from pmbandits._validation import FloatArray
@@ -25,6 +25,8 @@ COLUMN_HEADS = (
     "policy", "rounds", "trials", "mean regret", "95 % interval", "median", "1 in 20 above", "played (%)",
     "mixture (%)", "s/trial", "rounds/s",
 )  # fmt: skip
+STUDY_HEADS = ("problem", "metric")  # of a study, before the others
+TIME_COLUMNS = frozenset({"s/trial", "rounds/s"})  # these differ from run to run
 # left out below 80 columns
 WIDE_ONLY_COLUMNS = frozenset({"trials", "1 in 20 above", "mixture (%)", "s/trial", "rounds/s"})
 
@@ -107,11 +109,17 @@ class Summary:
     def __init__(self, title: str, rows: list[dict[str, Any]], differences: list[Difference]) -> None:
         self.title, self.rows, self.differences = title, rows, differences
 
-    def parts(self, *, narrow: bool = False) -> list[SummaryTable]:
+    def parts(self, *, narrow: bool = False, columns: Sequence[str] | None = None) -> list[SummaryTable]:
         """The tables as text cells; ``narrow`` leaves out what does not fit into 80 columns."""
-        kept = [k for k, head in enumerate(COLUMN_HEADS) if not (narrow and head in WIDE_ONLY_COLUMNS)]
-        lines = [COLUMN_HEADS, *map(_row_cells, self.rows)]
-        parts = [SummaryTable(self.title, [tuple(line[k] for k in kept) for line in lines], tuple(range(1, len(kept))))]
+        named = STUDY_HEADS if "problem" in self.rows[0] else ()
+        heads = (*named, *COLUMN_HEADS)
+        if columns is not None:
+            kept = [heads.index(_validation.choice("column", name, heads)) for name in columns]
+        else:
+            kept = [k for k, head in enumerate(heads) if not (narrow and head in WIDE_ONLY_COLUMNS)]
+        lines = [heads, *((*(row[name] for name in named), *_row_cells(row)) for row in self.rows)]
+        right = tuple(place for place, k in enumerate(kept) if heads[k] not in ("policy", *STUDY_HEADS))
+        parts = [SummaryTable(self.title, [tuple(line[k] for k in kept) for line in lines], right)]
         if self.differences:
             head = ("policy", "minus", "rounds", "difference", "interval", "so it has", "less regret in")
             pairs = [
@@ -161,20 +169,31 @@ class Summary:
             _html.titled_block(part.title, _html.table(part.rows[0], part.rows[1:])) for part in self.parts()
         ) + _html.paragraphs(self.notes)
 
-    def markdown(self) -> str:
-        """The tables in Markdown."""
-        parts = [f"**{part.title}**\n\n{_text_tables.markdown(part.rows, part.right)}" for part in self.parts()]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, without those of computing time, which differ from run to run."""
+        heads = (*(STUDY_HEADS if "problem" in self.rows[0] else ()), *COLUMN_HEADS)
+        return tuple(head for head in heads if head not in TIME_COLUMNS)
+
+    def markdown(self, *, columns: Sequence[str] | None = None) -> str:
+        """The tables in Markdown; ``columns`` are those of the first table that you want, by default all."""
+        tables = self.parts(columns=columns)
+        parts = [f"**{part.title}**\n\n{_text_tables.markdown(part.rows, part.right)}" for part in tables]
         return "\n\n".join([*parts, *self.notes])
 
-    def latex(self, *, label: str = "") -> str:
+    def latex(self, *, label: str = "", columns: Sequence[str] | None = None) -> str:
         """The tables in LaTeX; they need no package.
 
-        ``label`` is the label of the first table. The second one gets the same with ``-pairs`` at its end.
+        Parameters
+        ----------
+        label : the label of the first table. The second one gets the same with ``-pairs`` at its end.
+        columns : the columns of the first table that you want, in your order; by default :attr:`columns`, all but those
+            of computing time. So the same run always gives the same table.
         """
         ends = ("", "-pairs") if label else ("", "")
         return "\n\n".join(
             _text_tables.latex(part.rows, part.right, caption=part.title, label=label + end)
-            for part, end in zip(self.parts(), ends, strict=False)
+            for part, end in zip(self.parts(columns=columns or self.columns), ends, strict=False)
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -254,13 +273,11 @@ def summarise_run(run: Run, t: int | None) -> Summary:
         pairs = len(finals) * (len(finals) - 1) // 2  # which of them are shown depends on the same trials
         level = 1.0 - (1.0 - CONFIDENCE_LEVEL) / pairs
         differences = [run.difference(label, leader, last, level=level) for label in finals if label != leader]
-    weights = ", ".join(
-        f"{n} {100 * w:.1f} %" for n, w in zip(run.spec["bandit"]["names"], run.best["weights"], strict=True) if w
-    )
-    title = f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} ({weights})"
+    weights = ", ".join(f"{n} {100 * w:.1f} %" for n, w in zip(run.names, run.best.weights, strict=True) if w)
+    title = f"{run.spec['metric_text']}: best utility {run.best.value:.6g} ({weights})"
     if not run.is_stationary:
         title = (
-            f"{run.spec['metric_text']}: best utility {run.best['value']:.6g} on average over {len(run.changes) + 1} "
+            f"{run.spec['metric_text']}: best utility {run.best.value:.6g} on average over {len(run.changes) + 1} "
             "moments in which nothing changes.\nRegret: utility of the best mixture of each moment less that of shares "
             "played in it, averaged over the rounds."
         )

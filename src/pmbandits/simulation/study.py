@@ -1,0 +1,266 @@
+"""Studies: the same policies on several problems and metrics, played and journalled as one, with one table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pmbandits import _text_tables, _validation
+from pmbandits._extras import import_optional
+from pmbandits._files import write_atomically
+from pmbandits.metrics import as_metric
+from pmbandits.simulation.assemble import Results, assemble
+from pmbandits.simulation.prepare import Experiment, prepare
+from pmbandits.simulation.run import Run
+from pmbandits.simulation.summary import Summary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+Key = tuple[str, str]  # the name of a problem, and that of a metric
+INDEX = "study.json"
+
+
+class Study:
+    """The result of :func:`simulate` for several bandits or metrics: one :class:`Run` for each pair, and one table.
+
+    Attributes
+    ----------
+    runs : by the names of problem and metric, the run. ``study["coins", "gini"]`` is the same as
+        ``study.runs["coins", "gini"]``.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> problems = {"far": pmb.Bandit.bernoulli([0.4, 0.9]), "near": pmb.Bandit.bernoulli([0.45, 0.6])}
+    >>> study = pmb.simulate(["gini", "mean"], problems, ["track", "uniform"], horizon=200, trials=5)
+    >>> study
+    Study(2 problems × 2 metrics; Track, Uniform; 5 trials)
+    >>> study["far", "gini"].policies
+    ('Track', 'Uniform')
+    """
+
+    def __init__(self, runs: Mapping[Key, Run]) -> None:
+        self.runs = dict(runs)
+
+    def __getitem__(self, key: Key) -> Run:
+        return self.runs[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The names of the problems."""
+        return tuple(dict.fromkeys(problem for problem, _ in self.runs))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(dict.fromkeys(metric for _, metric in self.runs))
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The names of the policies."""
+        return next(iter(self.runs.values())).policies
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        """The numbers of the trials."""
+        return next(iter(self.runs.values())).trials
+
+    def summary(self, t: int | None = None) -> Summary:
+        """The mean regret of every policy for each problem and metric, in one table; see :meth:`Run.summary`."""
+        rows = []
+        for (problem, metric), run in self.runs.items():
+            rows += [{"problem": problem, "metric": metric, **row} for row in run.summary(t).rows]
+        return Summary("Mean regret by problem and metric", rows, [])
+
+    def rescore(self, metric: Any) -> Study:
+        """Score the pulls of all runs by another metric; see :meth:`Run.rescore`. Its metrics keep their names."""
+        return Study({key: run.rescore(metric) for key, run in self.runs.items()})
+
+    # ---- other forms -----------------------------------------------------------------------------------
+    def to_arrow(self) -> pa.Table:
+        """All runs as one pyarrow table, with the columns ``problem`` and ``metric``, and one column for each arm."""
+        import pyarrow as pa
+
+        parts = []
+        for (problem, metric), run in self.runs.items():
+            table = run.wide_table()
+            for place, (name, value) in enumerate((("problem", problem), ("metric", metric))):
+                table = table.add_column(place, name, pa.array([value] * table.num_rows, pa.string()))
+            parts.append(table)
+        return pa.concat_tables(parts, promote_options="default")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All runs as one pandas data frame, with the columns of :meth:`to_arrow`."""
+        import_optional("pandas", "frames of pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All runs as one polars data frame, with the columns of :meth:`to_arrow`."""
+        return import_optional("polars", "frames of polars").from_arrow(self.to_arrow())
+
+    def to_xarray(self) -> Any:
+        """All runs as one xarray data set: the dimensions of :meth:`Run.to_xarray`, and ``problem`` and ``metric``."""
+        xarray = import_optional("xarray", "data sets of xarray")
+        parts = [
+            run.to_xarray().expand_dims(problem=[problem], metric=[metric])
+            for (problem, metric), run in self.runs.items()
+        ]
+        return xarray.combine_by_coords(parts)
+
+    def plot(self, *, policies: Sequence[str] | None = None, path: str | Path | None = None) -> NDArray[np.object_]:
+        """Draw the regret of every problem (rows) and metric (columns) in small pictures; returns their axes.
+
+        Parameters
+        ----------
+        policies : the policies to draw; by default all.
+        path : a file to which the picture is written, if given.
+        """
+        from pmbandits._plot_style import save_figure, style
+        from pmbandits.plots import plot_regret
+
+        rows, columns = len(self.problems), len(self.metrics)
+        with style() as plt:
+            size = (3.1 * columns + 1.6, 2.5 * rows + 0.3)
+            _, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col")
+            for (problem, metric), run in self.runs.items():
+                i, j = self.problems.index(problem), self.metrics.index(metric)
+                ax = plot_regret(run, axes[i, j], policies=policies, title=f"{problem}: {metric}")
+                ax.set_xlabel("rounds" if i == rows - 1 else "")
+                ax.set_ylabel("regret per round" if j == 0 else "")
+                legend = ax.get_legend()
+                if legend is not None and (i, j) != (0, columns - 1):
+                    legend.remove()
+        if path is not None:
+            save_figure(axes[0, 0].figure, path)
+        made: NDArray[np.object_] = axes
+        return made
+
+    def save(self, folder: str | Path) -> None:
+        """Write one file for each run into a folder, and a list of them, ``study.json``."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for number, (key, run) in enumerate(self.runs.items()):
+            files[f"run-{number}.parquet"] = list(key)
+            run.save(folder / f"run-{number}.parquet")
+        text = json.dumps(files, ensure_ascii=False, indent=1)
+        write_atomically(folder / INDEX, lambda file: file.write(f"{text}\n".encode()))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Study:
+        """Load a study that was saved, or played with ``out=folder``."""
+        index = Path(folder) / INDEX
+        if not index.is_file():
+            raise FileNotFoundError(f"there is no study in {str(folder)!r}; it would have a file {INDEX}.")
+        try:
+            files = {Path(name).name: tuple(map(str, key)) for name, key in json.loads(index.read_bytes()).items()}
+            if not files or any(len(key) != 2 for key in files.values()):
+                raise ValueError("names")
+        except (ValueError, AttributeError, TypeError):
+            raise ValueError(f"{str(index)!r} is not the list of a study, or it is damaged.") from None
+        return cls({(key[0], key[1]): Run.load(Path(folder) / name) for name, key in files.items()})
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    def __repr__(self) -> str:
+        problems, metrics = len(self.problems), len(self.metrics)
+        sizes = f"{problems} problem{'s' * (problems > 1)} × {metrics} metric{'s' * (metrics > 1)}"
+        return f"Study({sizes}; {', '.join(self.policies)}; {len(self.trials)} trials)"
+
+
+class CostEstimate:
+    """What a simulation would cost: the answer of :func:`simulate` with ``dry_run=True``. It prints as a table.
+
+    Attributes
+    ----------
+    rows : one for each problem, metric, policy and horizon: trials, rounds, rows of the result, and seconds.
+    seconds : about how long all of it takes on the workers, from short trials of each policy.
+    """
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    @property
+    def seconds(self) -> float:
+        """About how long all of it takes, in seconds."""
+        return float(sum(row["seconds"] for row in self.rows))
+
+    def __str__(self) -> str:
+        heads = list(self.rows[0])
+        lines = [[f"{v:.3g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else v for v in row.values()]
+                 for row in self.rows]  # fmt: skip
+        right = [place for place, head in enumerate(heads) if head not in ("problem", "metric", "policy")]
+        table = _text_tables.aligned_columns([tuple(heads), *map(tuple, lines)], right, rule=True)
+        return "\n".join([*table, f"In all about {self.seconds:.3g} seconds. Nothing was played for the result."])
+
+    __repr__ = __str__
+
+
+def is_several(given: Any) -> bool:
+    """Whether several metrics or bandits were given: a list, a tuple or a mapping of them."""
+    return isinstance(given, (list, tuple, Mapping))
+
+
+def named(given: Any, what: str) -> dict[str, Any]:
+    """Metrics or bandits by their names: those of a mapping, or made from what they are."""
+    if isinstance(given, Mapping):
+        out = {str(name): value for name, value in given.items()}
+    else:
+        many = list(given) if is_several(given) else [given]
+        if what == "metric":
+            out = {value if isinstance(value, str) else repr(value): value for value in many}
+        else:
+            out = {f"problem {k}": value for k, value in enumerate(many)}
+        if len(out) < len(many):
+            raise ValueError(f"a {what} is given twice; give each once, or name them: {{'first': …, 'second': …}}.")
+    if not out:
+        raise ValueError(f"there is no {what}; give at least one.")
+    strange = next((name for name in out if _validation.readable(name) != name), None)
+    if strange is not None:
+        raise ValueError(f"the name {strange!r} has control characters in it; take them out.")
+    return out
+
+
+def prepare_study(metric: Any, bandit: Any, *arguments: Any, **options: Any) -> dict[Key, Experiment]:
+    """The checked experiment of each pair of a problem and a metric."""
+    metrics = {name: as_metric(one) for name, one in named(metric, "metric").items()}
+    out = {}
+    for problem, arms in named(bandit, "bandit").items():
+        for name, one in metrics.items():
+            try:
+                out[problem, name] = prepare(one, arms, *arguments, **options)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"problem {problem!r}, metric {name!r}: {error}") from None
+    return out
+
+
+def study_identity(experiments: Mapping[Key, Experiment]) -> str:
+    """SHA-256 of everything that the results of a study depend on, except the choice of trials."""
+    what = [[*key, experiment.identity] for key, experiment in experiments.items()]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def assemble_study(experiments: Mapping[Key, Experiment], results: Results) -> Study:
+    """Put the trials of all experiments together; they are numbered through."""
+    runs, first = {}, 0
+    for key, experiment in experiments.items():
+        count = len(experiment.entries)
+        mine = {(e - first, trial): row for (e, trial), row in results.items() if first <= e < first + count}
+        runs[key] = assemble(experiment, mine)
+        first += count
+    return Study(runs)
