@@ -103,17 +103,19 @@ def _line_chart(
 
 
 def survival_chart(advice: Advice) -> tuple[LineChart, str]:
-    """The share of rewards above each number, of the arms with the largest shares and scores; and a note."""
+    """The share of rewards above (losses: below) each number, of the arms with the best scores; and a note."""
     shown = sorted(advice.by_share()[:MOST_CURVES])
     curves = RewardCurves([advice.log.arms[k].all for k in shown])
-    scale = AxisScale(float(curves.grid[0]), float(curves.grid[-1]), curves.linear_width)
+    sign = -1.0 if advice.loss else 1.0  # losses grow to the right, too
+    low, high = sorted((sign * float(curves.grid[0]), sign * float(curves.grid[-1])))
+    scale = AxisScale(low, high, curves.linear_width)
     at = np.repeat(np.arange(curves.grid.size), 2)
     lines = [
         (advice.names[k], row[at[:-1]], colour(k)) for k, row in zip(shown, curves.survival, strict=True)
     ]  # steps: each share holds until the next reward
-    ticks = [(v, f"{advice.shown(v):,.10g}") for v in scale.ticks()]
+    ticks = [(v, f"{v:,.10g}") for v in scale.ticks()]
     share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]
-    chart = _line_chart(curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
+    chart = _line_chart(sign * curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
     squeezed = " The scale is squeezed away from 0, because few rewards are far out." if curves.linear_width else ""
     left_out = len(advice.names) - len(shown)
     more = f" {left_out:,} more are not drawn." if left_out else ""

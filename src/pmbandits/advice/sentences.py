@@ -231,7 +231,7 @@ _DECLARE_RANGE = "If you know where rewards can lie, say so: --support lo,hi (su
 def _direction(advice: Advice, caveat: Caveat, names: str) -> Finding:
     column = advice.log.reward_column or "the column"
     if advice.loss:
-        done, change = "So smaller is taken as better.", "If larger is better: --gain (loss=False in Python)."
+        done, change = "So smaller is taken as better.", "If larger is better: --no-loss (loss=False in Python)."
     else:
         done, change = "Larger is taken as better.", "If smaller is better: --loss (loss=True in Python)."
     return Finding(caveat.kind, f"“{column}” sounds like something to keep small.", done, change)

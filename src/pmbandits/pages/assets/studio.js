@@ -340,6 +340,7 @@
       $("dock-said").textContent = advice.recommendation;
       for (const id of ["big-bar", "dock-bar"]) $(id).replaceChildren(...bar(arms));
       badge([advice.badge, KINDS[advice.kind]]);
+      $("big-bar").hidden = advice.kind === "cannot tell";
       $("gives").textContent = advice.reason;
       $("price").textContent = advice.price;
       $("verdict").replaceChildren(

@@ -244,7 +244,8 @@ def _loss_text(part: float, whole: float) -> str:
 def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | None, params: Mapping[str, Any]) -> Any:
     """How to reproduce the answer: as a shell command and as lines of Python."""
     texts = [metric_text(metric) for metric in metrics]
-    options = {**table.params, "shares": None if limits is None else str(limits), "level": _level(params)}
+    options = {**table.params, "decimal": None} if table.params.get("decimal") == table.sniff.decimal else table.params
+    options = {**options, "shares": None if limits is None else str(limits), "level": _level(params)}
     said = texts[0] if len(texts) == 1 else texts
     return {
         "command": shell_command(table.name_in_commands, texts, options, "report.html"),
