@@ -296,7 +296,15 @@ def _drop(client: Client, name: str, content: bytes) -> dict[str, Any]:
 
 def test_a_table_that_is_dropped_in_is_read_and_can_be_read_otherwise(client: Client) -> None:
     found = _drop(client, "my log.csv", b"who;variant;paid\n1;A;1,5\n2;B;0\n3;A;2,5\n4;B;7\n")
-    guess = {"arm": "variant", "reward": "paid", "wide": False, "sure": True, "arms": ["paid"], "decimal": ","}
+    guess = {
+        "arm": "variant",
+        "reward": "paid",
+        "wide": False,
+        "sure": True,
+        "arms": ["paid"],
+        "decimal": ",",
+        "loss": False,
+    }
     assert found["guess"] == guess
     assert not found["read"]["account"] and found["name"] == "my log.csv"  # the commas were seen
     asked = {"table": found["table"], "arm": "variant", "reward": "paid", "decimal": "."}

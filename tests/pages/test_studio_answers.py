@@ -282,3 +282,22 @@ def test_why_a_table_is_not_read_is_said_without_options_of_the_command_line(ask
     assert found["why"].endswith("look like amounts of money: say so under “Change how it is read”.")
     read = ask("/read", table=found["table"], arm="variant", reward="revenue", currency="€")["read"]
     assert [arm["mean"] for arm in read["arms"]] == [1.5, 2.0]
+
+
+def test_where_columns_are_not_clear_the_page_asks_and_names_the_candidates(ask: Ask) -> None:
+    rows = "".join(f"{k % 7},{'xyz'[k % 3]},{'AB'[k % 2]}\n" for k in range(60))
+    found = _drop(ask, "barley.csv", f"yield,kind,site\n{rows}")
+    assert found["read"] is None and "kind" in found["why"] and "site" in found["why"]
+    assert "result" not in found["why"]  # that one is clear
+
+
+def test_a_column_that_sounds_like_a_loss_is_read_as_one_and_shown_in_its_own_sign(ask: Ask) -> None:
+    rows = "".join(f"{'ab'[k % 2]},{10 + k % 5 + 3 * (k % 2)}\n" for k in range(200))
+    found = _drop(ask, "calls.csv", f"arm,delay\n{rows}")
+    assert found["asked"]["loss"] and "smaller is better" in " ".join(found["read"]["findings"])
+    look = ask("/look", table=found["table"], metric="mean")
+    assert look["arms"][0]["name"] == "a" and look["arms"][0]["worth"] == pytest.approx(12.0)
+    advice = ask("/verdict", table=found["table"], metric="mean")["advice"][0]
+    assert advice["recommendation"] == "Choose a." and advice["kind"] == "choose" and advice["badge"] == "settled"
+    assert "12.00 against 15.00, and smaller is better" in advice["reason"]
+    assert all(arm["interval"][0] > 0.0 for arm in advice["arms"])

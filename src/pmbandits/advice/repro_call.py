@@ -49,8 +49,8 @@ def shell_command(data: str, metrics: Sequence[str], options: Mapping[str, Any],
             option = "--column" if name == "wide" else f"--{name}"
             argv += [word for one in value or ["none"] for word in (option, str(one))]
             continue
-        argv.append(f"--{name.replace('_', '-')}")
-        if value is not True:
+        argv.append(f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
+        if not isinstance(value, bool):
             argv.append(_shell_value(value))
     return shlex.join([*argv, *(["--out", report] if report else [])])
 

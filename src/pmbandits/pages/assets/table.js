@@ -27,7 +27,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("decimal").value = asked.decimal || guess.decimal;
     $("thousands").value = asked.thousands || "";
     $("currency").value = asked.currency || "";
-    $("loss").checked = Boolean(asked.loss);
+    $("loss").checked = asked.loss === undefined ? guess.loss : Boolean(asked.loss);
     $("range").value = asked.range || "unknown";
     [$("range-lo").value, $("range-hi").value] = asked.ends || ["", ""];
     rangeEnds();

@@ -40,7 +40,8 @@ def overview(table: Table) -> dict[str, Any]:
         "numeric": first.numeric,
         "dates": first.dates,
         "rows": first.rows,
-        "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")},
+        "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")}
+        | {"loss": table.guessed_loss},
         "why": table.read_error or table.question,
         "own": bool(table.example),
         "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
@@ -63,7 +64,10 @@ def overview(table: Table) -> dict[str, Any]:
         "outcome": sentences.reward_note(table),
         "outcomes_can_be": sentences.reward_choices(table),
         "account": without_option_names(log.row_report()),
-        "findings": [f"{f.seen} {f.done}" for f in log.findings if f.kind != "columns"],
+        "findings": [
+            *(["The numbers are taken as losses: smaller is better."] if table.params["loss"] else []),
+            *(f"{f.seen} {f.done}" for f in log.findings if f.kind != "columns"),
+        ],
         "examples": [str(bad) for bad in log.examples],
         "arms": [
             {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}

@@ -13,6 +13,7 @@ from pmbandits.metrics import as_metric, preferences
 from pmbandits.metrics.catalogue import MAX_STATEMENT
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.registry import FAMILIES
+from pmbandits.metrics.registry import metric as find_metric
 
 _MOST_PARTS = 20  # parts of a preference that get sliders
 
@@ -151,7 +152,7 @@ def parse_preference(said: str, *, formula: bool = False) -> dict[str, Any]:
         if name in (family.name, *family.aliases):
             return _without_statement(family.example())
     try:
-        return _without_statement(as_metric(said))
+        return _without_statement(find_metric(said))  # not as_metric, which takes words, too
     except ValueError as error:
         as_text = error
     if any(sign in said for sign in "(*") and re.search(r"[a-z_]+\(", said):

@@ -16,6 +16,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
+from pmbandits.advice.checks import sounds_like_loss
 from pmbandits.advice.curves import RewardCurves
 from pmbandits.advice.preview import Preview
 from pmbandits.advice.problem import Problem
@@ -95,7 +96,8 @@ class Table:
         if guess.sure and not self.read_error:
             wide = list(guess.arms) if guess.wide else False
             try:
-                self.read({"arm": guess.arm, "reward": guess.reward, "wide": wide, "decimal": guess.decimal, **options})
+                said = {"arm": guess.arm, "reward": guess.reward, "wide": wide, "decimal": guess.decimal}
+                self.read({**said, "loss": self.guessed_loss, **options})
             except ValueError as error:
                 self.params, self.read_error = {}, str(error)
 
@@ -119,6 +121,11 @@ class Table:
         dates = [name for name, is_date in zip(self.sniff.columns, self.sniff.dates, strict=True) if is_date]
         said = self.params.get("time")
         return said if said in dates else next(iter(dates), None)
+
+    @property
+    def guessed_loss(self) -> bool:
+        """Whether the column of rewards is called as if smaller numbers were better."""
+        return sounds_like_loss(self.sniff.reward or "")
 
     @property
     def question(self) -> str:
