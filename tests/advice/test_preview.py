@@ -9,7 +9,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.advice.preview import Preview
-from pmbandits.advice.recommend import make_problem
+from pmbandits.advice.problem import make_problem
 from pmbandits.constraints import limits
 from pmbandits.logs import read
 

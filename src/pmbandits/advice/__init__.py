@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pmbandits.advice.groups import AdviceByGroup
     from pmbandits.advice.recommend import advise
     from pmbandits.advice.result import Advice, AdviceTable
 
-__all__ = ["Advice", "AdviceTable", "advise"]
+__all__ = ["Advice", "AdviceByGroup", "AdviceTable", "advise"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,6 +18,10 @@ def __getattr__(name: str) -> Any:
         from pmbandits.advice.recommend import advise
 
         return advise
+    if name == "AdviceByGroup":
+        from pmbandits.advice.groups import AdviceByGroup
+
+        return AdviceByGroup
     if name in ("Advice", "AdviceTable"):
         from pmbandits.advice import result
 

@@ -76,7 +76,7 @@ class PreviewResult:
 class Preview:
     """Fast approximate best mixtures for one problem.
 
-    >>> from pmbandits.advice.recommend import make_problem
+    >>> from pmbandits.advice.problem import make_problem
     >>> from pmbandits.logs import read
     >>> from pmbandits.metrics import metric
     >>> preview = Preview(make_problem(read({"a": [0, 1, 1, 1, 1], "b": [0, 0, 0, 1, 0]})))

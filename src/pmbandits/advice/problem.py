@@ -19,9 +19,9 @@ from pmbandits.advice.standard_errors import (
     pseudo_rewards_for,
     size,
 )
-from pmbandits.logs import N_PARTS, Log, Sample
+from pmbandits.logs import N_PARTS, ArmLog, Log, Sample
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Heavy, Real, Support
+from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
 
 N_CHOOSING_PARTS = 3  # this many of the eight random parts choose; the others measure
 FEWEST_FOR_STANDARD_ERRORS = 20  # rewards of an arm, below which it is compared by its band
@@ -132,3 +132,54 @@ def _pseudo_reward_ends(samples: Sequence[Sample], support: Support) -> tuple[Re
         mean, radius = float(sample.x @ sample.p), support.sigma * sqrt(2.0 * np.log(2.0 * sample.n))
         out.append((min(float(sample.x[0]), mean - radius), max(float(sample.x[-1]), mean + radius)))
     return tuple(out)
+
+
+def make_problem(
+    log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
+) -> Problem:
+    """The inference problem of a log: its rewards and their support, which several metrics can share.
+
+    The parameters are those of :func:`advise`.
+    """
+    assumed = support is None
+    if support is None:
+        support = _infer_support(log.arms)
+        assumed = not isinstance(support, Binary)
+    else:
+        if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
+            support = Interval(support.lo, support.hi)
+        support = _validate_support(support, log.arms, loss)
+    return Problem(log, support, not assumed, seed, splits)
+
+
+def _infer_support(arms: Sequence[ArmLog]) -> Support:
+    lo, hi = min(float(a.x[0]) for a in arms), max(float(a.x[-1]) for a in arms)
+    if lo >= 0.0 and hi <= 1.0 and all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
+        return Binary()
+    return Interval(lo, hi) if lo < hi else Interval(lo, lo + 1.0)
+
+
+def _validate_support(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
+    """The declared support, negated for losses; raises an error if a reward lies outside."""
+    if loss:
+        least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
+        if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
+            raise ValueError(
+                f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
+            )
+        support = _negate_support(support)
+    for arm in arms:
+        points = arm.x if arm.error == 0.0 else arm.x[[0, -1]]
+        if not isinstance(support, Finite) or arm.error == 0.0:
+            support.check(points)
+    return support
+
+
+def _negate_support(support: Support) -> Support:
+    if isinstance(support, Real):
+        return support
+    if isinstance(support, Heavy):
+        return Heavy(support.order, support.bound)
+    if isinstance(support, (Binary, Finite)):
+        return Finite(-support.atoms)
+    return Interval(-support.hi, -support.lo)

@@ -13,8 +13,9 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits.advice import checks, sentences
 from pmbandits.advice.bands import Bands, estimate_with_band
+from pmbandits.advice.groups import AdviceByGroup, group_names
 from pmbandits.advice.inference import Evidence, compute_evidence, holm
-from pmbandits.advice.problem import FEWEST_UNITS, Problem
+from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem
 from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.sample_size import more_rewards
@@ -22,11 +23,11 @@ from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import size
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import ArmLog, Log, ReadSettings, read
+from pmbandits.logs import Log, ReadSettings, read
 from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
-from pmbandits.supports import Binary, Finite, Heavy, Interval, Real, Support
+from pmbandits.supports import Heavy, Real, Support
 
 _PROGRESS_BAR_BYTES = 1 << 25  # bytes of a file from which on a progress bar is shown
 _MOST_ARMS_ESTIMATED = 200  # arms up to which plots can show them
@@ -63,8 +64,12 @@ class AdviseOptions(TypedDict, total=False):
     strict: bool
     loss: bool | None
     matters: float
+    weight: str | None
+    propensity: str | None
 
 
+@overload
+def advise(data: Any, metric: Metric = ..., *, by: str, **options: Unpack[AdviseOptions]) -> AdviceByGroup: ...
 @overload
 def advise(data: Any, metric: Metric = ..., **options: Unpack[AdviseOptions]) -> Advice: ...
 @overload
@@ -100,7 +105,10 @@ def advise(
     strict: bool = False,
     loss: bool | None = None,
     matters: float = 0.0,
-) -> Advice | AdviceTable:
+    weight: str | None = None,
+    propensity: str | None = None,
+    by: str | None = None,
+) -> Advice | AdviceTable | AdviceByGroup:
     """Find the mixture of arms that is best for what you value, from logged rewards, and say if it could be chance.
 
     Parameters
@@ -148,9 +156,13 @@ def advise(
         price and the like; the result says first what was assumed.
     matters : the smallest difference that matters, in the unit of the rewards. "Choose" then says that no other arm is
         better by more than that, and a mixture must gain more than that.
+    weight : the column with the weight of each row. Numbers of rewards are then numbers of rewards with equal weight.
+    propensity : the column with the probability with which the arm of the row was chosen, in logs of bandits and of our
+        service. Rows are weighted by its inverse, so which arm was tried when may depend on earlier rewards.
+    by : a column of groups: the result is then one advice for each group, and whether the groups differ.
 
     The rewards of an arm (or its units) must be independent and have the same distribution. Which arm was logged when
-    must not depend on the rewards.
+    must not depend on the rewards, unless propensities are given.
 
     ``advice.decision`` is the answer: "choose" (a lead beyond chance, if rewards go on as they were seen), "leads" or
     "cannot tell", with the size of the difference, the next step and caveats. "Surely" is said if a lead is beyond
@@ -186,6 +198,7 @@ def advise(
         "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "sheet": sheet,
         "where": where, "since": since, "missing": missing, "same_names": same_names, "distinct": distinct,
         "measured_in": measured_in, "decimal": decimal, "thousands": thousands, "currency": currency,
+        "weight": weight, "propensity": propensity,
     }  # fmt: skip
     settings = ReadSettings(**read_options)
     log = read(data, settings=settings, strict=strict, seed=seed, watch=_progress_bar_factory(progress))
@@ -198,6 +211,17 @@ def advise(
         **read_options, "support": support, "shares": shares, "level": level, "splits": splits, "seed": seed,
         "loss": loss, "matters": matters,
     }  # fmt: skip
+    if by is not None:
+        if several:
+            raise ValueError("give one metric for each question with groups, not several.")
+        options: AdviseOptions = {**call_options, "progress": False, "strict": strict}  # type: ignore[typeddict-item]
+        whole = advise(data, wishes[0], **options)
+        conditions = [where] if isinstance(where, str) else list(where)
+        groups = {}
+        for name in group_names(data, by, whole, settings):
+            options["where"] = [*conditions, f"{by} == {name}"]
+            groups[name] = advise(data, wishes[0], **options)
+        return AdviceByGroup(by, whole, groups)
     repeat = python_call(data, metric, call_options)
     out = advise_on_problem(
         problem, chosen, level=level, shares=shares, loss=losses, matters=matters, assumed=assumed, repeat=repeat
@@ -216,24 +240,6 @@ def _direction(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tup
         return said.pop(), ""
     column = log.reward_column or ""
     return (True, column) if checks.sounds_like_loss(column) else (False, "")
-
-
-def make_problem(
-    log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
-) -> Problem:
-    """The inference problem of a log: its rewards and their support, which several metrics can share.
-
-    The parameters are those of :func:`advise`.
-    """
-    assumed = support is None
-    if support is None:
-        support = _infer_support(log.arms)
-        assumed = not isinstance(support, Binary)
-    else:
-        if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
-            support = Interval(support.lo, support.hi)
-        support = _validate_support(support, log.arms, loss)
-    return Problem(log, support, not assumed, seed, splits)
 
 
 def advise_on_problem(
@@ -321,39 +327,6 @@ def _progress_bar_factory(progress: bool | None) -> Callable[[str, int], Abstrac
     return watch
 
 
-def _infer_support(arms: Sequence[ArmLog]) -> Support:
-    lo, hi = min(float(a.x[0]) for a in arms), max(float(a.x[-1]) for a in arms)
-    if lo >= 0.0 and hi <= 1.0 and all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
-        return Binary()
-    return Interval(lo, hi) if lo < hi else Interval(lo, lo + 1.0)
-
-
-def _validate_support(support: Support, arms: Sequence[ArmLog], loss: bool) -> Support:
-    """The declared support, negated for losses; raises an error if a reward lies outside."""
-    if loss:
-        least, most = -max(float(a.x[-1]) for a in arms), -min(float(a.x[0]) for a in arms)
-        if isinstance(support, Interval) and not support.lo <= least <= most <= support.hi:
-            raise ValueError(
-                f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
-            )
-        support = _negate_support(support)
-    for arm in arms:
-        points = arm.x if arm.error == 0.0 else arm.x[[0, -1]]
-        if not isinstance(support, Finite) or arm.error == 0.0:
-            support.check(points)
-    return support
-
-
-def _negate_support(support: Support) -> Support:
-    if isinstance(support, Real):
-        return support
-    if isinstance(support, Heavy):
-        return Heavy(support.order, support.bound)
-    if isinstance(support, (Binary, Finite)):
-        return Finite(-support.atoms)
-    return Interval(-support.hi, -support.lo)
-
-
 def _build_advice(
     shared: _Shared, metric: Distortion, evidence: Evidence, passed: bool, proven: bool, costs: dict[str, ShadowPrice]
 ) -> Advice:
@@ -435,7 +408,8 @@ def _how_sure(shared: _Shared, metric: Distortion) -> Sure:
 def _bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:
     """Bounds of the utility that always hold; NaN where rewards are not independent, or where there are none."""
     problem = shared.problem
-    if not problem.declared or problem.clusters is not None or shared.drift:
+    weighted = any(s.squares is not None for s in problem.samples)
+    if not problem.declared or problem.clusters is not None or weighted or shared.drift:
         return nan, nan
     return _finite_or_nan(bands.value(evidence.weights))
 

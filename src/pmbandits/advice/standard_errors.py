@@ -226,8 +226,8 @@ class UtilityEstimate:
     ) -> Spread:
         """Variance of a sum of averages of scores; the scores of each arm are given at the points."""
         arms = [self._scored(i, score) for i, score in enumerate(scores)]
-        plain = [arm.moments(sample.n, 0.0)[0] for arm, sample in zip(arms, self.samples, strict=True)]
-        sizes = [s.n if self.clusters is None else self.clusters.effective_size(i) for i, s in enumerate(self.samples)]
+        plain = [arm.moments(arm.n, 0.0)[0] for arm in arms]
+        sizes = [arm.n if self.clusters is None else self.clusters.effective_size(i) for i, arm in enumerate(arms)]
         seen = seen or self.guard.seen_range
         counts = []
         for i, (arm, n) in enumerate(zip(arms, sizes, strict=True)):
@@ -236,7 +236,7 @@ class UtilityEstimate:
             arm.at_ends = np.interp(ends, self.survival.points, scores[i])
             counts.append(self.guard.pseudo_rewards * (_TAME_SHARE if tame else 1.0))
         if self.clusters is None:
-            each = [arm.moments(s.n, count) for arm, s, count in zip(arms, self.samples, counts, strict=True)]
+            each = [arm.moments(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
             variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
             return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third, sum(plain))
         between = self._between_units(scores)
@@ -252,7 +252,7 @@ class UtilityEstimate:
 
     def _scored(self, i: int, score: FloatArray) -> _ScoredArm:
         sample = self.samples[i]
-        return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample.p)
+        return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample)
 
     def _between_units(self, scores: Sequence[FloatArray]) -> Spread:
         """The spread of the same between units."""
@@ -284,8 +284,26 @@ class _ScoredArm:
     """The scores of an arm's rewards with their shares, and the scores of its pseudo-rewards."""
 
     score: FloatArray
-    p: FloatArray
+    sample: Sample
     at_ends: FloatArray = field(default_factory=lambda: np.zeros(2))
+
+    @property
+    def p(self) -> FloatArray:
+        """The shares of the rewards."""
+        return self.sample.p
+
+    @cached_property
+    def n(self) -> float:
+        """The number of rewards; with weights, that of unweighted ones whose average varies as much.
+
+        The average with weights w varies by Σ w² (s − m)² / (Σ w)², also where weights are inverse propensities that
+        depend on earlier rewards: the terms are differences of a martingale.
+        """
+        if self.sample.squares is None:
+            return float(self.sample.n)
+        away = (self.score - self.p @ self.score) ** 2
+        varies = float(self.sample.squares @ away)
+        return float(self.p @ away) / varies if varies > 0.0 else float(self.sample.n)
 
     def effective_size(self, n: float) -> float:
         """The number of rewards over the kurtosis of their scores: on how many rewards the variance rests."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,14 @@ class ReadSettings:
     same_names: bool = False
     distinct: bool = False
     measured_in: str = ""
+    weight: str | None = None
+    propensity: str | None = None
 
     def __post_init__(self) -> None:
+        if self.weight is not None and self.propensity is not None:
+            raise ValueError("give weight or propensity, not both: a propensity p is the weight 1/p.")
+        if self.is_weighted and (self.unit is not None or self.time is not None):
+            raise ValueError("weights (or propensities) cannot be used together with unit, time or per.")
         if self.per is not None and self.per not in PERIODS:
             raise ValueError(f"per must be one of {', '.join(map(repr, PERIODS))}, got {self.per!r}.")
         if self.per is not None and self.time is None:
@@ -82,8 +89,13 @@ class ReadSettings:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether every row is kept, for its unit or its time."""
-        return self.unit is not None or self.time is not None
+        """Whether every row is kept, for its unit, its time or its weight."""
+        return self.unit is not None or self.time is not None or self.is_weighted
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights, or propensities."""
+        return self.weight is not None or self.propensity is not None
 
     def normalise_number(self, text: str) -> str:
         """A number as Python writes it; what is not written as declared stays no number."""
@@ -128,15 +140,23 @@ class UnitsAndTimes:
     unit : a text for each row, empty where there is none.
     time : numbers that grow with time, NaN where a time cannot be read.
     raw_times : the times as they stand in the table.
+    weight : the weight of each row, NaN where there is none that can be used.
     """
 
     unit: NDArray[Any] | None = None
     time: FloatArray | None = None
     raw_times: Any = None
+    weight: FloatArray | None = None
 
     def at_rows(self, rows: NDArray[np.bool_]) -> UnitsAndTimes:
         """The units and times of some rows."""
-        return UnitsAndTimes(*(None if column is None else column[rows] for column in (self.unit, self.time)))
+        unit = None if self.unit is None else self.unit[rows]
+        time, weight = (None if column is None else column[rows] for column in (self.time, self.weight))
+        return UnitsAndTimes(unit, time, weight=weight)
+
+    def without_weight(self) -> NDArray[np.bool_] | bool:
+        """Of which rows the weight is missing or cannot be used."""
+        return False if self.weight is None else ~np.isfinite(self.weight)
 
     def without_unit(self) -> NDArray[np.bool_] | bool:
         """Of which rows the unit is missing."""
@@ -157,6 +177,7 @@ class ColumnSelection:
     arm, unit, time : indices of columns, or ``None``.
     per : the period to which times are brought, or ``None``.
     conditions : (index of a column; the condition on it) for each condition on the rows.
+    weight, inverse : the index of the column of weights, or ``None``, and whether it holds propensities instead.
     """
 
     reward_columns: tuple[tuple[str | None, int], ...]
@@ -165,6 +186,8 @@ class ColumnSelection:
     time: int | None
     per: str | None = None
     conditions: tuple[tuple[int, Condition], ...] = ()
+    weight: int | None = None
+    inverse: bool = False
 
     def kept_rows(self, cells: Callable[[int], Any]) -> NDArray[np.intp] | None:
         """The positions of the rows for which all conditions hold; ``None`` if there are no conditions."""
@@ -175,6 +198,8 @@ class ColumnSelection:
 
     def units_and_times(self, cells: Callable[[int], Any]) -> UnitsAndTimes | None:
         """Units and times of some rows; ``cells`` returns the cells of a column by its index."""
+        if self.weight is not None:
+            return UnitsAndTimes(weight=parse_weights(to_numpy(cells(self.weight)), self.inverse))
         if self.unit is None and self.time is None:
             return None
         unit = None if self.unit is None else parse_labels(to_numpy(cells(self.unit)))
@@ -186,7 +211,7 @@ class ColumnSelection:
     @property
     def column_indices(self) -> list[int]:
         """The sorted indices of all columns that are read."""
-        used = {at for at in (self.arm, self.unit, self.time) if at is not None}
+        used = {at for at in (self.arm, self.unit, self.time, self.weight) if at is not None}
         used |= {at for _, at in self.reward_columns} | {at for at, _ in self.conditions}
         return sorted(used)
 
@@ -209,6 +234,14 @@ def select_columns(settings: ReadSettings, known: list[str], source: str) -> Col
     unit = find_column(settings.unit, known, source, "unit") if settings.unit is not None else None
     time = find_column(settings.time, known, source, "time") if settings.time is not None else None
     conditions = tuple((find_column(c.column, known, source, "condition"), c) for c in settings.conditions)
+    if settings.is_weighted:
+        if settings.wide is not False:
+            raise ValueError("a wide table has one weight for several rewards; give a table with an arm column.")
+        inverse = settings.propensity is not None
+        column = settings.propensity if settings.propensity is not None else settings.weight
+        weight = find_column(str(column), known, source, "propensity" if inverse else "weight")
+        selected = select_columns(replace(settings, weight=None, propensity=None), known, source)
+        return replace(selected, weight=weight, inverse=inverse)
     if settings.wide is False:
         arm = find_column(settings.arm or "arm", known, source, "arm")
         reward = find_column(settings.reward or "reward", known, source, "reward")
@@ -239,6 +272,21 @@ def to_numpy(column: Any) -> NDArray[Any]:
 def object_array(cells: Iterable[Any]) -> NDArray[Any]:
     """An array of Python objects; lists among the cells stay lists."""
     return np.fromiter(cells, dtype=object)
+
+
+def parse_weights(cells: Any, inverse: bool) -> FloatArray:
+    """Weights of rows, or from propensities p the weights 1/p; NaN where a cell is no weight that can be used.
+
+    >>> parse_weights(["0.5", "x", 0.0, 2.0], inverse=True)
+    array([ 2., nan, nan, nan])
+    """
+    out = np.full(len(cells), np.nan)
+    for k, cell in enumerate(np.asarray(cells, dtype=object).tolist()):
+        with suppress(TypeError, ValueError):
+            value = float(cell)
+            if 0.0 < value <= (1.0 if inverse else np.finfo(float).max):
+                out[k] = 1.0 / value if inverse else value
+    return out
 
 
 def parse_labels(cells: Any) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
@@ -24,12 +24,17 @@ _PART_PERMUTATIONS = np.array(list(permutations(range(N_PARTS))), dtype=np.uint8
 
 @dataclass(frozen=True)
 class Sample:
-    """Rewards of an arm, or of some parts of it: how many, the distinct ones, their shares, and the ranks' error."""
+    """Rewards of an arm, or of some parts of it: how many, the distinct ones, their shares, and the ranks' error.
+
+    ``squares`` is for rows with weights: the squares of the weights at each reward, over the square of their sum. With
+    weights, ``n`` is to how many rewards of equal weight they amount (Kish 1965).
+    """
 
     n: int
     x: FloatArray = field(repr=False)
     p: FloatArray = field(repr=False)
     error: float = 0.0
+    squares: FloatArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class ArmLog:
     error : how far any of the summed-up shares can be off, because rewards were summarised; 0 when exact. It holds
         with probability 1 − 8e-9 over the coins of the sketches.
     counts, errors : how many rewards of each random part each of ``x`` stands for, and the error of each part.
+    squares : as in :class:`Sample`, for rows with weights.
     """
 
     name: str
@@ -52,6 +58,7 @@ class ArmLog:
     error: float
     counts: FloatArray = field(repr=False)
     errors: FloatArray = field(repr=False)
+    squares: FloatArray | None = field(default=None, repr=False)
 
     def of_parts(self, parts: Sequence[int]) -> Sample:
         """The sample of the rewards in some of the random parts."""
@@ -62,12 +69,17 @@ class ArmLog:
         if self.error > 0.0 and n:
             sizes = self.counts[:, list(parts)].sum(axis=0)
             error = float(sizes @ self.errors[list(parts)]) / n
-        return Sample(n, self.x[seen], mass[seen] / max(n, 1), error)
+        return Sample(n, self.x[seen], mass[seen] / max(float(mass.sum()), 1e-300), error)
+
+    def negated(self) -> ArmLog:
+        """The arm with all rewards negated."""
+        squares = None if self.squares is None else self.squares[::-1]
+        return replace(self, x=-self.x[::-1], p=self.p[::-1], counts=self.counts[::-1], squares=squares)
 
     @property
     def all(self) -> Sample:
         """All rewards."""
-        return Sample(self.n, self.x, self.p, self.error)
+        return Sample(self.n, self.x, self.p, self.error, self.squares)
 
 
 @dataclass(frozen=True)
@@ -129,7 +141,7 @@ class Log(RowReport):
 
     def negated(self) -> Log:
         """The log with all rewards negated, for losses."""
-        arms = tuple(replace(a, x=-a.x[::-1], p=a.p[::-1], counts=a.counts[::-1]) for a in self.arms)
+        arms = tuple(a.negated() for a in self.arms)
         rows = self.kept_rows
         return replace(self, arms=arms, kept_rows=None if rows is None else replace(rows, reward=-rows.reward))
 
@@ -154,6 +166,7 @@ class RandomPartsCollector(RewardCollector):
     def __init__(self, seed: int, loss: bool, settings: ReadSettings) -> None:
         super().__init__(settings.same_names)
         self.units, self.times, self.per = settings.unit is not None, settings.time is not None, settings.per
+        self.weighted = settings.is_weighted
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
         self.summaries: list[RewardSummary] = []
@@ -228,9 +241,27 @@ class RandomPartsCollector(RewardCollector):
         order = _splitmix64((k >> np.uint64(3)) + start) % np.uint64(_PART_PERMUTATIONS.shape[0])
         return np.asarray(_PART_PERMUTATIONS[order.astype(np.intp), (k & np.uint64(N_PARTS - 1)).astype(np.intp)])
 
+    def _weighted_arms(self) -> Iterator[ArmLog]:
+        """The arms, from rows with weights: shares are in proportion to the weights."""
+        at, values = self._take_buffer()
+        weights = np.concatenate([b.weight for b in self._units_and_times if b.weight is not None])
+        parts = self._summarise(at, values)
+        for k, name in enumerate(self.arm_indices):
+            mine = at == k
+            w, total = weights[mine], float(weights[mine].sum())
+            size = total**2 / float(w @ w)
+            x, place = np.unique(values[mine], return_inverse=True)
+            counts = np.zeros((x.size, N_PARTS))
+            np.add.at(counts, (place, parts[mine]), w * (size / total))
+            squares = np.bincount(place, weights=w**2) / total**2
+            shares = np.bincount(place, weights=w) / total
+            yield ArmLog(name, max(int(size), 1), x, shares, 0.0, counts, np.zeros(N_PARTS), squares)
+
     def log(self, source: str, *, strict: bool) -> Log:
         """The finished log: all arms, and what became of the rows."""
         row_report = self.finish(source, strict=strict)
+        if self.weighted:
+            return Log(**vars(row_report), arms=tuple(self._weighted_arms()))
         kept_rows = self._finish_rows() if self.units or self.times else None
         if self._buffer:
             self._summarise(*self._take_buffer())

@@ -33,6 +33,7 @@ class Problem(IntEnum):
     NO_UNIT = 6
     NO_TIME = 7
     PLACEHOLDER = 8
+    NO_WEIGHT = 9
 
 
 REASONS = (
@@ -45,6 +46,7 @@ REASONS = (
     "no unit",
     NO_TIME,
     PLACEHOLDER,
+    "no weight above 0, or no propensity between 0 and 1",
 )  # by problem
 Problems = NDArray[np.uint8]
 
@@ -106,6 +108,7 @@ def _collect_column(
         for absent, problem in (
             (units_and_times.without_unit(), Problem.NO_UNIT),
             (units_and_times.without_time(), Problem.NO_TIME),
+            (units_and_times.without_weight(), Problem.NO_WEIGHT),
         ):
             problems[absent & (problems == Problem.NONE)] = problem
     good = problems == Problem.NONE

@@ -19,8 +19,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.advice.checks import sounds_like_loss
 from pmbandits.advice.curves import RewardCurves
 from pmbandits.advice.preview import Preview
-from pmbandits.advice.problem import Problem
-from pmbandits.advice.recommend import make_problem
+from pmbandits.advice.problem import Problem, make_problem
 from pmbandits.constraints import Limits, limits
 from pmbandits.logs import ReadSettings, SniffedTable, read, sniff
 from pmbandits.supports import Binary, Interval, Support

@@ -1,0 +1,94 @@
+"""One answer for each group of rows, and whether the groups differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc
+
+from pmbandits._text_tables import aligned_columns
+from pmbandits.advice.result import Advice
+from pmbandits.logs import ReadSettings, read
+
+_MOST_GROUPS = 50  # answers that somebody may want to read
+
+
+class AdviceByGroup(Mapping[str, Advice]):
+    """One :class:`Advice` for each group of rows: the result of :func:`advise` with ``by``.
+
+    Attributes
+    ----------
+    column : the column that says to which group a row belongs.
+    whole : the advice on all rows.
+    p_value : of the differences between arms being the same in all groups (Cochran's Q, for each arm beside the one
+        that is best on all rows, times their number).
+    """
+
+    def __init__(self, column: str, whole: Advice, groups: Mapping[str, Advice]) -> None:
+        self.column, self.whole, self._groups = column, whole, dict(groups)
+        self.p_value = same_everywhere_p_value(whole, list(self._groups.values()))
+
+    def __getitem__(self, group: str) -> Advice:
+        return self._groups[group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def differ(self) -> bool:
+        """Whether arms compare differently in different groups, beyond chance."""
+        return self.p_value <= 1.0 - self.whole.level
+
+    def __str__(self) -> str:
+        said = "differ" if self.differ else "do not differ beyond chance"
+        rows = [(self.column, "answer"), *((name, advice.recommendation) for name, advice in self.items())]
+        return "\n".join([f"All rows: {self.whole.recommendation}", "", *aligned_columns(rows), "",
+                          f"Groups {said} in how the arms compare (p-value {self.p_value:.2g})."])  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """A description that can be written as JSON."""
+        groups = {name: advice.to_dict() for name, advice in self.items()}
+        return {"by": self.column, "p_value": self.p_value, "differ": self.differ, "groups": groups}
+
+
+def same_everywhere_p_value(whole: Advice, groups: list[Advice]) -> float:
+    """The p-value of the arms' differences being the same in all groups."""
+    best, smallest, compared = whole.best_arm, 1.0, 0
+    for rival in whole.names:
+        found = [pair for advice in groups if (pair := _difference(advice, best, rival)) is not None]
+        if rival == best or len(found) < 2:
+            continue
+        compared += 1
+        away, variance = np.array(found).T
+        centre = (away / variance).sum() / (1.0 / variance).sum()
+        smallest = min(smallest, float(chdtrc(len(found) - 1, ((away - centre) ** 2 / variance).sum())))
+    return min(compared * smallest, 1.0)
+
+
+def _difference(advice: Advice, one: str, two: str) -> tuple[float, float] | None:
+    """The difference of two arms in a group with its variance; ``None`` if it is not known."""
+    if one not in advice.names or two not in advice.names:
+        return None
+    a, b = advice.names.index(one), advice.names.index(two)
+    variance = float(advice.evidence.errors[a] ** 2 + advice.evidence.errors[b] ** 2)
+    if not 0.0 < variance < np.inf or {a, b} & set(advice.evidence.few):
+        return None
+    return float(advice.evidence.arm_utilities[a] - advice.evidence.arm_utilities[b]), variance
+
+
+def group_names(data: Any, by: str, whole: Advice, settings: ReadSettings) -> list[str]:
+    """The groups, in the order of their first row."""
+    if not whole.log.reward_column:
+        raise ValueError("groups need a table with an arm and a reward column; this one has none.")
+    plain = replace(settings, arm=by, reward=whole.log.reward_column, missing=(), unit=None, per=None)
+    log = read(data, settings=replace(plain, weight=None, propensity=None))
+    names = [arm.name for arm in log.arms]
+    if len(names) > _MOST_GROUPS:
+        raise ValueError(f"the column {by!r} has {len(names):,} groups; give one with up to {_MOST_GROUPS}.")
+    return names
