@@ -186,8 +186,8 @@ def _kernel_entries() -> Iterator[CompileItem]:
     yield CompileItem(simulation.fill_rewards, (count, count, _REWARDS, numbers, count))
     # The oracle.
     yield CompileItem(barrier.mix, (_WORK, numbers, numbers))
-    for kernel in (interior_point.begin, interior_point.arrive, interior_point.depart):
-        yield CompileItem(kernel, (_WORK,))
+    yield CompileItem(interior_point.begin, (_WORK,))
+    yield CompileItem(interior_point.advance, (_WORK, argument_types("bool")[0]))
     # Sketches, from Python.
     yield compile_entry(sketching.sketch_init, "ints, floats, int")
     yield compile_entry(sketching.total_capacity, "int, int")

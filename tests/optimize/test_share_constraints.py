@@ -138,6 +138,10 @@ def test_nothing_that_keeps_the_limits_is_better(seed: int) -> None:
     against_brute_force(seed)
 
 
+def test_a_corner_that_lies_in_a_jump_at_the_end_of_a_panel_does_not_stop_the_solver() -> None:
+    against_brute_force(1190)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_nothing_that_keeps_the_limits_is_better_in_many_problems(block: int) -> None:

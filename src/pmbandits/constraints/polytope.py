@@ -288,6 +288,9 @@ class Polytope:
         It is not needed if an even mixture is well inside of all limits.
         """
         count, most = self.n_arms, np.flatnonzero(~self.equal)
+        if self.bound.size == 0:
+            centre, none, total = np.full(count, 1.0 / count), np.zeros(0, dtype=np.intp), np.ones((1, count))
+            return Interior(np.arange(count), self.matrix, self.bound, total, np.ones(1), centre, none, none)
         rows, bound = self.matrix[most], self.bound[most]
         equal, level = np.vstack((np.ones(count), self.matrix[self.equal])), np.append(1.0, self.bound[self.equal])
         same = np.flatnonzero(self.equal)

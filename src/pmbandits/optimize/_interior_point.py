@@ -1,7 +1,7 @@
 """Kernels of the interior point method: all of a step except h, which Python evaluates between two calls.
 
-``arrive`` judges the mixture that was tried, and works out its value and the bounds that its tangent planes give.
-``depart`` finds the next step, and the mixture to try. Everything that they know is in one :class:`Work`.
+``advance`` judges the mixture that was tried, and works out its value and the bounds that its tangent planes give. Then
+it finds the next step, and the mixture to try. Everything that it knows is in one :class:`Work`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from pmbandits.optimize._barrier_problem import (
 from pmbandits.optimize._newton_step import eliminate, factor, roots, solve
 from pmbandits.state.compile import inner, kernel
 
-# What ``arrive`` returns: what Python does next.
-TRY_SHORTER, GO_ON, STALLED, DONE = 0, 1, 2, 3
+# What ``advance`` returns: Python evaluates h, looks at the split or at multipliers, or ends.
+EVALUATE, TURN, STALLED, DONE = 0, 1, 2, 3
 
 _BARRIER_SHRINK = 0.1  # the factor by which τ shrinks once the steps have nearly arrived
+_QUICK_SHRINK = 0.02  # and if one whole step was enough
 _NEARLY_ARRIVED = 30.0  # a step that promised less than this many times the barriers' part was nearly the last
 _BOUNDARY_FRACTION = 0.995  # the share of the way to the boundary that a step may go
 _SMALLEST_WEIGHT = 1e-120  # share of an arm
 _MAX_HALVINGS = 40.0
 _MAX_WAITING = 12.0  # steps without a better bound, or towards one τ
 _LARGEST = 1e300
+TURN_ABOVE = 0.9  # cells are counted from the other side once a mixture's curve exceeds this
 
 
 @inner
@@ -182,8 +184,8 @@ def _merit(w, rounded, shares, length):
     return rounded + w.numbers[at.TAU] * logs
 
 
-@kernel
-def arrive(w):
+@inner
+def _arrive(w):
     """Judge the mixture that was tried. If it will do, go there: its value, bounds, and new multipliers."""
     number = w.numbers
     value, rounded, tangent = _values(w, number[at.MU])
@@ -196,7 +198,7 @@ def arrive(w):
             number[at.HALVINGS] += 1.0
             number[at.LENGTH] *= 0.5
             _make_trial(w)
-            return TRY_SHORTER
+            return EVALUATE
         is_shrunk = _accept(w)
         if is_shrunk and number[at.MU] > 0.0:
             value, rounded, tangent = _values(w, number[at.MU])
@@ -220,7 +222,7 @@ def arrive(w):
             return DONE
         if is_shrunk and w.bound.size + w.level.size - 1 + w.kinks.shape[0] > 0:
             return STALLED
-    return GO_ON
+    return TURN
 
 
 @inner
@@ -251,8 +253,9 @@ def _accept(w):
     number[at.SINCE] += 1.0
     is_shrunk = number[at.GAIN] <= _NEARLY_ARRIVED * (n + w.bound.size) * tau or number[at.SINCE] >= _MAX_WAITING
     if is_shrunk:
+        shrink = _QUICK_SHRINK if number[at.SINCE] == 1.0 and number[at.LENGTH] >= 0.9 else _BARRIER_SHRINK
         number[at.SINCE] = 0.0
-        number[at.TAU] = max(number[at.SMALLEST_TAU], _BARRIER_SHRINK * tau)
+        number[at.TAU] = max(number[at.SMALLEST_TAU], shrink * tau)
         _round_corners(w)
     for i in range(n):
         central = number[at.TAU] / w.weights[i]
@@ -282,8 +285,8 @@ def _move_duals(w, k, change, mu):
             w.duals[k, c] = min(max(dual, 1e-14), 1.0 - 1e-14)
 
 
-@kernel
-def depart(w):
+@inner
+def _depart(w):
     """The next step, and the first mixture to try along it; false if there is none."""
     number, a, n, first_limit = w.numbers, w.weights, w.weights.size, w.cell_widths.size + w.kinks.shape[0]
     tau, mu = number[at.TAU], number[at.MU]
@@ -336,3 +339,13 @@ def _make_trial(w):
         for i in range(w.trial.size):
             w.trial[i] *= w.level[0] / total
     mix(w, w.trial, w.trial_p)
+
+
+@kernel
+def advance(w, arrived):
+    """Arrive at the mixture that was tried, unless that is done already, and set out for the next one to try."""
+    if not arrived:
+        code = _arrive(w)
+        if code != TURN or (w.p.size > 0 and largest(w.p) > TURN_ABOVE):
+            return code
+    return EVALUATE if _depart(w) else DONE

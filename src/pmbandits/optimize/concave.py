@@ -27,6 +27,7 @@ _MAX_DENSE_WORK = 4_000_000  # arms² × cells up to which all arms are looked a
 _MAX_JOINING_ARMS = 6  # arms that join at a time where there are too many for that
 _ROUGH_ATOMS_PER_ARM = 25  # atoms an arm of the rough picture
 _MAX_ITERATIONS = 200
+_ROUNDING = 2e-14  # of the sums over cells, relative to the utility
 _NOTHING_FREE = 1e-6  # if limits on single arms leave less, they are treated like all others
 _NO_MULTIPLIER = 1e-9  # multipliers that are smaller, relative to the largest slope, are what the barriers leave
 
@@ -154,7 +155,7 @@ def _column_generation(
         if found.value > value:
             best, value = free.least + free.rest * share, found.value
         if arms.size == count and free.allowed.bound.size == 0:
-            return ConcaveMaximum(best, max(found.upper - value, 0.0), multipliers)
+            return ConcaveMaximum(best, max(found.upper - value, 0.0) + _ROUNDING * abs(value), multipliers)
         own = slopes = part.adjoint(found.cells, found.split)
         if part is not table:  # slopes of all arms, which have another constant in them
             slopes = table.gradient_from_cells(part, found.cells, found.split, metric)
@@ -179,7 +180,7 @@ def _column_generation(
         share *= 0.9
         arms = np.union1d(stay, joining)
         share[joining] += 0.1 / joining.size
-    return ConcaveMaximum(best, max(upper - value, 0.0), multipliers)
+    return ConcaveMaximum(best, max(upper - value, 0.0) + _ROUNDING * abs(value), multipliers)
 
 
 def _bound_for_all(

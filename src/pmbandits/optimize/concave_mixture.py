@@ -39,8 +39,9 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     sparse, other = _without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
     if polytope is None:
         sparse, other = _sparsest_best_mixture(problem, table, sparse, weights, value)
-    exact = table.value(metric, sparse) if table.atoms is not None else value_of_mixture(metric, distributions, sparse)
-    gap = max(found.gap + value - exact, 0.0) + abs(exact - table.value(metric, sparse)) + table.error
+    on_table = table.value(metric, sparse)
+    exact = on_table if table.atoms is not None else value_of_mixture(metric, distributions, sparse)
+    gap = max(found.gap + value - exact, 0.0) + abs(exact - on_table) + table.error
     beyond = float(np.abs(problem.table.remainder).sum()) if problem.table.remainder is not None else 0.0
 
     def highest(slopes: FloatArray) -> float:

@@ -36,9 +36,9 @@ from pmbandits.tables.survival_table import MixtureCurve, SurvivalTable
 if TYPE_CHECKING:
     from pmbandits.optimize._barrier_problem import Work
 
-_MAX_STEPS = 150
+_MAX_EVALUATIONS = 300  # of h, on all cells
 _MAX_CORNER_CELLS = 300  # cells that can sit on a corner
-_TURN_ABOVE = 0.9  # cells are counted from the other side once a mixture's curve exceeds this
+_JUMPED = 1e-9  # a curve that is further from the corner where it should cross it jumps over it
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ class InteriorPoint:
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0] + 1) * N_NODES)
             falls = curve.excess(0.0)[nodes]
             steep = abs(float(crossing.slope[0] @ falls)) / float(w.cell_widths[nodes].sum())
-            if steep > 1e-300:
+            is_jumped = abs(float(crossing.there[0] @ falls) - place) > _JUMPED  # an atom at the panel's end
+            if steep > 1e-300 and not is_jumped:
                 w.extra[k] = -bend / steep
                 there = self.table.survival_rows[: self.n_arms, nodes] @ crossing.there[0]
                 w.rows[:, w.cell_widths.size + k] = (1.0 - self.fixed) * there
@@ -196,20 +197,19 @@ class InteriorPoint:
         with np.errstate(all="ignore"):
             self._look_at(w, w.weights)
             steps.begin(w)
-            for _ in range(_MAX_STEPS):
-                code = steps.arrive(w)
-                while code == steps.TRY_SHORTER:
-                    self._evaluate(w)
-                    code = steps.arrive(w)
-                is_turned = code != steps.DONE and w.p.size and float(w.p.max()) > _TURN_ABOVE
-                if is_turned and self._split_at_median(w, w.weights):
-                    self._look_at(w, w.weights)
-                    continue
-                if code == steps.STALLED:
-                    self._optimise_multipliers(w)
-                    if number[at.UPPER] - number[at.VALUE] <= goal:
-                        break
-                if code == steps.DONE or not steps.depart(w):
+            for _ in range(_MAX_EVALUATIONS):
+                code = steps.advance(w, False)
+                if code in (steps.TURN, steps.STALLED):
+                    is_turned = w.p.size > 0 and float(w.p.max()) > steps.TURN_ABOVE
+                    if is_turned and self._split_at_median(w, w.weights):
+                        self._look_at(w, w.weights)
+                        continue
+                    if code == steps.STALLED:
+                        self._optimise_multipliers(w)
+                        if number[at.UPPER] - number[at.VALUE] <= goal:
+                            break
+                    code = steps.advance(w, True)
+                if code == steps.DONE:
                     break
                 self._evaluate(w)
         return Solution(

@@ -146,7 +146,7 @@ def gap_with_extrapolated_tails(
 def two_point_rewards(distributions: Sequence[Distribution]) -> tuple[float, float, FloatArray] | None:
     """(low, high, P(high) of each arm) if all arms pay only two rewards."""
     atoms = [distribution for distribution in distributions if isinstance(distribution, Atoms)]
-    if len(atoms) < len(distributions):
+    if len(atoms) < len(distributions) or any(distribution.x.size > 2 for distribution in atoms):
         return None
     points = np.unique(np.concatenate([distribution.x for distribution in atoms]))
     if points.size != 2:
