@@ -53,12 +53,6 @@ class Interior:
         """Whether there are no limits."""
         return self.bound.size == 0 and self.level.size == 1
 
-    def scatter(self, numbers: FloatArray, n_arms: int) -> FloatArray:
-        """One number for each of all arms: 0 for those that never have a share."""
-        out = np.zeros(n_arms)
-        out[self.arms] = numbers
-        return out
-
     def slack(self, a: FloatArray) -> FloatArray:
         """How far a mixture is from each limit."""
         return np.asarray(self.bound - self.rows @ a)
@@ -117,10 +111,6 @@ class Polytope:
             np.append(self.bound, total),
             np.append(self.equal, np.ones(count, dtype=bool)),
         )
-
-    def without(self, row: int) -> Polytope:
-        kept = np.arange(self.bound.size) != row
-        return Polytope(self.matrix[kept], self.bound[kept], self.equal[kept])
 
     # ---- linear programs ---------------------------------------------------------------------------------
     @property
