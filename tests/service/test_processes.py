@@ -342,7 +342,7 @@ def test_a_process_that_waits_for_the_lock_ends_when_told(tmp_path: Path) -> Non
         process.wait(40)
         assert time.monotonic() - began < 30.0
         thread.join(30)
-        assert answers == [503] and "has not answered" in log.read_text()
+        assert answers == [503] and "stopping without it" in log.read_text()
         held.__exit__()
         held.close()
 
