@@ -209,15 +209,17 @@ def test_a_child_that_was_forked_while_a_thread_was_inside_a_policy_can_play_it(
 
 
 @pytest.mark.parametrize(
-    ("name", "support"),
+    ("name", "support", "options"),
     [
-        *((name, UNIT) for name in ("Vet", "Track", "CIRT")),
-        *(("Track", support) for support in (pmb.Binary(), pmb.Real(1.0), pmb.Heavy(order=2.0, bound=3.0))),
+        *((name, UNIT, {}) for name in ("Vet", "Track", "CIRT")),
+        *(("Track", support, {}) for support in (pmb.Binary(), pmb.Real(1.0), pmb.Heavy(order=2.0, bound=3.0))),
+        *(("Track", UNIT, {"confidence": name}) for name in ("dkw", "wasserstein")),
+        ("Track", pmb.Real(1.0), {"confidence": "wasserstein"}),
     ],
     ids=str,
 )
-def test_a_policy_can_be_sent_to_another_process_as_a_pickle(name: str, support: pmb.Support) -> None:
-    policy = getattr(pmb, name)("gini", n_arms=2, support=support)
+def test_a_policy_can_be_sent_to_another_process_as_a_pickle(name: str, support: pmb.Support, options: Any) -> None:
+    policy = getattr(pmb, name)("gini", n_arms=2, support=support, **options)
     for _ in range(5):
         policy.tell(policy.ask(), 1.0)
     sent = pickle.loads(pickle.dumps(policy))

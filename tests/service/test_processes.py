@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,7 +25,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.service import events as kinds
 from pmbandits.service import experiment_cache as books
-from pmbandits.service import reading, sqlite
+from pmbandits.service import reading, schema, sqlite
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 
@@ -277,13 +279,20 @@ def _free_port() -> int:
 
 
 @contextmanager
-def real_service(store: str, folder: Path, processes: int = 1) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
+def real_service(
+    store: str, folder: Path, processes: int = 1, env: dict[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
     """``pmbandits serve`` as users start it: the process, its port and its log."""
     port, log = _free_port(), folder / "log.txt"
     words = [sys.executable, "-m", "pmbandits", "serve", "--open", "--store", store, "--port", str(port)]
     with log.open("w") as file:
         process = subprocess.Popen(
-            [*words, "--processes", str(processes)], stdout=file, stderr=file, text=True, start_new_session=True
+            [*words, "--processes", str(processes)],
+            stdout=file,
+            stderr=file,
+            text=True,
+            start_new_session=True,
+            env=env,
         )
         try:
             yield process, port, log
@@ -370,3 +379,50 @@ def test_processes_that_die_are_replaced_and_none_outlives_its_parent(tmp_path: 
         _until(lambda: not any(map(runs, pids)), 40)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", port))  # the port is free
+
+
+def _other_version(folder: Path, tables: int) -> dict[str, str]:
+    """The environment of a second version of the library, with tables of this version."""
+    package = Path(pmb.__file__).parent
+    shutil.copytree(package, folder / "pmbandits", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, before, after in (
+        ("service/schema.py", f"VERSION = {schema.VERSION} ", f"VERSION = {tables} "),
+        ("__init__.py", f'__version__ = "{pmb.__version__}"', '__version__ = "99.0.0"'),
+    ):
+        file = folder / "pmbandits" / name
+        text = file.read_text(encoding="utf-8")
+        assert before in text
+        file.write_text(text.replace(before, after), encoding="utf-8")
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+@pytest.mark.slow
+def test_two_versions_of_the_library_on_one_store(tmp_path: Path) -> None:
+    """With the same tables they serve side by side; with others, only the one whose tables these are writes."""
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    (tmp_path / "two").mkdir()
+    same_tables, newer = _other_version(tmp_path / "same", schema.VERSION), _other_version(tmp_path / "newer", 99)
+    with real_service(store, tmp_path) as (_, first, _log):
+        _until(lambda: _ready(first))
+        addresses = [f"http://127.0.0.1:{first}/v1/experiments"]
+        httpx.post(addresses[0], json={**SHOP, "policy": "uniform"}, timeout=120).raise_for_status()
+        with real_service(store, tmp_path / "two", env=same_tables) as (_, second, _log):
+            _until(lambda: _ready(second))
+            addresses.append(f"http://127.0.0.1:{second}/v1/experiments")
+            made = httpx.post(addresses[1], json={**SHOP, "name": "other", "policy": "uniform"}, timeout=120)
+            assert made.json()["library"] == "99.0.0" != pmb.__version__
+            for k in range(40):
+                asked = httpx.post(f"{addresses[k % 2]}/shop/ask", json={}, timeout=60).json()
+                assert asked["ticket"] == 2 * k + 1
+                told = {"ticket": asked["ticket"], "reward": float(k % 3 == 0)}
+                httpx.post(f"{addresses[1 - k % 2]}/shop/tell", json=told, timeout=60).raise_for_status()
+        replayed(*rows_of(store, "shop"))
+        words = [sys.executable, "-m", "pmbandits", "serve", "--open", "--store", store, "--port", str(_free_port())]
+        refused = subprocess.run(words, env=newer, capture_output=True, text=True, timeout=120)
+        assert refused.returncode != 0 and "older pmbandits" in refused.stderr + refused.stdout
+        with sqlite3.connect(tmp_path / "store.db", timeout=60) as connection:  # as if the newer one had upgraded it
+            connection.execute("UPDATE schema_version SET version = 99")
+        for verb, body in (("ask", {}), ("tell", {"arm": "A", "reward": 1.0})):
+            assert httpx.post(f"{addresses[0]}/shop/{verb}", json=body, timeout=60).status_code == 503
+        with sqlite3.connect(tmp_path / "store.db") as connection:
+            assert connection.execute("SELECT max(seq) FROM events WHERE exp = 1").fetchone() == (80,)

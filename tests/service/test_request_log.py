@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -9,6 +10,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -65,3 +67,32 @@ def test_traces_are_made_where_packages_and_variables_are_there(monkeypatch: pyt
     for name in ("opentelemetry", "opentelemetry.instrumentation"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     assert request_log.with_traces(application) == ("traced", application)
+
+
+def test_a_request_is_a_span_of_the_real_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.instrumentation.asgi")
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(memory))
+    pytest.importorskip("opentelemetry.trace").set_tracer_provider(provider)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    application = request_log.with_traces(refuse)
+    assert application is not refuse
+    transport = httpx.ASGITransport(app=application)
+
+    async def ask() -> int:
+        async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
+            return (await client.post("/v1/experiments/shop/ask")).status_code
+
+    assert asyncio.run(ask()) == 503
+    (span,) = [span for span in memory.get_finished_spans() if span.kind.name == "SERVER"]
+    found = dict(span.attributes)
+    assert 503 in (found.get("http.status_code"), found.get("http.response.status_code"))
+    assert "POST" in (found.get("http.method"), found.get("http.request.method"))
