@@ -393,3 +393,15 @@ def test_parameters_outside_their_range_are_refused() -> None:
     assert "delta" in refusal(lambda: make("BrownUCB", UNIT, delta=1.0))
     assert "horizon" in refusal(lambda: make("CVaRUCB", UNIT, horizon=1))
     assert "index" in refusal(lambda: make("SolitaryUCB", UNIT, index="best"))
+
+
+@pytest.mark.parametrize("name", ["MCVTS", "BCVTS"])
+def test_equal_arms_are_pulled_by_the_rule_for_ties(name: str) -> None:
+    """After 50 rewards of 0 the lower tail of every draw is 0: all arms are equal in every round."""
+    pulls = {}
+    for ties in ("random", "fewest", "first"):
+        policy = with_rewards(name, pmb.Binary(), [[0.0] * 50] * 3, pmb.LowerCVaR(0.3), ties=ties)
+        pulls[ties] = np.bincount(policy.ask(300), minlength=3).tolist()
+    assert pulls["fewest"] == [100, 100, 100] and pulls["first"] == [300, 0, 0]
+    assert pulls["random"] != pulls["fewest"] and min(pulls["random"]) > 70  # 100 ± 8
+    assert with_rewards(name, pmb.Binary(), [[0.0]] * 3, pmb.LowerCVaR(0.3)).options["ties"] == "random"

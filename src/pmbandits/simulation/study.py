@@ -190,6 +190,13 @@ class CostEstimate:
     ----------
     rows : one for each problem, metric, policy and horizon: trials, rounds, rows of the result, and seconds.
     seconds : about how long all of it takes on the workers, from short trials of each policy.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> cost = pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), "uniform", horizon=100, trials=3, dry_run=True)
+    >>> cost.rows[0]["rounds"]
+    300
     """
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
