@@ -129,5 +129,20 @@ def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
     monkeypatch.setattr(typer, "prompt", lambda question, default, type: asked.append(question) or "site")
     monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
-    found = advise._advise_or_ask(path, ["mean"], arm=None, reward=None)
+    found = advise._advise_or_ask(path, ["mean"], {"arm": None, "reward": None})
     assert found[0].log.arm_column == "site" and found[0].log.reward_column == "yield" and len(asked) == 1
+
+
+def test_groups_get_an_answer_each(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rng = np.random.default_rng(5)
+    rows = [
+        f"{c},{a},{rng.normal(5 + lead * (a == 'b'), 1.0):.3f}"
+        for c, lead in (("DE", 1), ("FR", -1))
+        for a in "ab" * 80
+    ]
+    path.write_text("country,arm,reward\n" + "\n".join(rows) + "\n")
+    said = plain(invoke("advise", path, "--by", "country"))
+    found = pmb.advise(path, by="country")
+    assert found.comparison in said and found.differ and "Groups differ" in said
+    assert [row[:3] for row in found.rows()[1:]] == [("DE", "160", "b"), ("FR", "160", "a")]

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from pmbandits._text_tables import aligned_columns
+from pmbandits.advice import sentences
 from pmbandits.advice.result import Advice
 from pmbandits.logs import ReadSettings, read
 
@@ -45,11 +46,25 @@ class AdviceByGroup(Mapping[str, Advice]):
         """Whether arms compare differently in different groups, beyond chance."""
         return self.p_value <= 1.0 - self.whole.level
 
-    def __str__(self) -> str:
+    @property
+    def comparison(self) -> str:
+        """Whether the groups differ, in a sentence."""
         said = "differ" if self.differ else "do not differ beyond chance"
-        rows = [(self.column, "answer"), *((name, advice.recommendation) for name, advice in self.items())]
-        return "\n".join([f"All rows: {self.whole.recommendation}", "", *aligned_columns(rows), "",
-                          f"Groups {said} in how the arms compare (p-value {self.p_value:.2g})."])  # fmt: skip
+        return f"Groups {said} in how the arms compare (p-value {self.p_value:.2g})."
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The groups as a table; the first row has the names of the columns."""
+        out: list[tuple[str, ...]] = [(self.column, "rewards", "best in the data", "better than", "by", "verdict")]
+        for name, advice in self.items():
+            found, written = advice.decision.difference, sentences.number_format(advice)
+            rival, by = ("–", "–") if found is None or advice.tied else (found.rival, written(found.value))
+            best = "all the same" if advice.tied else sentences.mixture_text(advice.mixture, advice.log.arm_column)
+            out.append((name, f"{advice.log.outcomes:,}", best, rival, by, sentences.verdict(advice)))
+        return out
+
+    def __str__(self) -> str:
+        lines = [f"All rows: {self.whole.recommendation}", "", *aligned_columns(self.rows()), "", self.comparison]
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """A description that can be written as JSON."""

@@ -53,6 +53,11 @@ def advise(
     where: Annotated[
         list[str] | None, typer.Option(help="Only rows like this: 'country == DE', 'age >= 18'; give several.")
     ] = None,
+    by: Annotated[str | None, typer.Option(help="One more answer for each value of this column.")] = None,
+    weight: Annotated[str | None, typer.Option(help="The column that says how much a row counts.")] = None,
+    propensity: Annotated[
+        str | None, typer.Option(help="The column with the probability with which the arm was chosen.")
+    ] = None,
     since: Annotated[str | None, typer.Option(help="Only rows from this time on, such as 2026-03-01.")] = None,
     sheet: Annotated[str | None, typer.Option(help="The sheet of a workbook. Default: the first with a table.")] = None,
     missing: Annotated[
@@ -97,35 +102,36 @@ def advise(
     import matplotlib as mpl
 
     chosen = metrics or ["mean"]
-    table = _advise_or_ask(
-        data,
-        chosen,
-        arm=arm,
-        reward=reward,
-        support=_parse_support(support),
-        level=level,
-        shares=shares,
-        unit=unit,
-        time=time,
-        per=per,
-        wide=columns or wide,
-        where=where or (),
-        since=since,
-        sheet=sheet,
-        missing=_parse_missing(missing),
-        same_names=same_names,
-        distinct=distinct,
-        measured_in=measured_in,
-        decimal=decimal,
-        thousands=thousands,
-        currency=currency,
-        splits=splits,
-        seed=seed,
-        progress=False if quiet or json_output else None,
-        strict=strict,
-        loss=loss,
-        matters=matters,
-    )
+    options: dict[str, Any] = {
+        "arm": arm,
+        "reward": reward,
+        "support": _parse_support(support),
+        "level": level,
+        "shares": shares,
+        "unit": unit,
+        "time": time,
+        "per": per,
+        "wide": columns or wide,
+        "where": where or (),
+        "since": since,
+        "weight": weight,
+        "propensity": propensity,
+        "sheet": sheet,
+        "missing": _parse_missing(missing),
+        "same_names": same_names,
+        "distinct": distinct,
+        "measured_in": measured_in,
+        "decimal": decimal,
+        "thousands": thousands,
+        "currency": currency,
+        "splits": splits,
+        "seed": seed,
+        "progress": False if quiet or json_output else None,
+        "strict": strict,
+        "loss": loss,
+        "matters": matters,
+    }
+    table = _advise_or_ask(data, chosen, options)
     result = table[0] if len(chosen) == 1 else table
     if report is not None:
         mpl.use("Agg")
@@ -140,6 +146,8 @@ def advise(
         out.print(_arms_table(first))
     else:
         out.print(_comparison_table(table.rows(), data.name))
+    if by is not None:
+        _print_groups(data, chosen[0], by, options)
     _print_lines([f"- {caveat}" for caveat in table.caveats], "yellow")
     _print_lines([f"  {bad}" for bad in first.log.examples])
     _print_lines(first.notes if len(chosen) == 1 else first.general, "dim")
@@ -149,8 +157,8 @@ def advise(
         _print_lines([f"Written: {report}"])
 
 
-def _advise_or_ask(data: Path, metrics: list[str], **options: Any) -> Any:
-    """Advice; on a terminal, where columns are not clear, the user is asked for them."""
+def _advise_or_ask(data: Path, metrics: list[str], options: dict[str, Any]) -> Any:
+    """Advice; on a terminal, where columns are not clear, the user is asked for them, which changes ``options``."""
     from pmbandits.advice import advise as compute_advice
     from pmbandits.logs import UnclearColumnsError
 
@@ -165,6 +173,19 @@ def _advise_or_ask(data: Path, metrics: list[str], **options: Any) -> Any:
     for name, likely in unclear.items():
         options[name] = typer.prompt(questions[name], default=next(iter(likely), None), type=str)
     return compute_advice(data, metrics, **options)
+
+
+def _print_groups(data: Path, metric: str, by: str, options: dict[str, Any]) -> None:
+    """Print one answer for each group, by the first metric, and whether the groups differ."""
+    from pmbandits.advice import advise as compute_advice
+
+    found = compute_advice(data, metric, by=by, **options)
+    rows = found.rows()
+    table = Table(*rows[0], title="In each group")
+    for row in rows[1:]:
+        table.add_row(*map(escape, row))
+    out.print(table)
+    _print_lines([found.comparison])
 
 
 def _print_lines(lines: Iterable[str], style: str = "") -> None:
