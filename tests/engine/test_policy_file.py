@@ -449,6 +449,18 @@ def test_loading_with_another_metric_than_the_saved_one_names_both(tmp_path: Pat
     assert pmb.load(tmp_path / "m.pmb", metric=mine).n_arms == 2
 
 
+def test_loading_with_another_curve_of_the_same_name_is_refused(path: Path) -> None:
+    root, square, same = (pmb.Distortion.from_function(f) for f in (np.sqrt, lambda u: u * u, lambda u: u**0.5))
+    assert repr(root) == repr(square) == repr(same)
+    policy = pmb.Track(root, n_arms=2, support=pmb.Binary(), seed=3)
+    play(policy, 30)
+    policy.save(path)
+    with pytest.raises(ValueError, match="another curve"):
+        pmb.load(path, metric=square)
+    loaded = pmb.load(path, metric=same)
+    assert look(loaded) == look(policy)
+
+
 def test_a_stored_confidence_set_cannot_be_exchanged(path: Path) -> None:
     small(confidence="dkw").save(path)
     with pytest.raises(ValueError, match="confidence"):
