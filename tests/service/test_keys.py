@@ -420,6 +420,14 @@ def test_a_key_has_only_so_many_downloads_open_at_once(service: Served) -> None:
     assert service.send("GET", "/v1/experiments/shop/log", key=reader).status_code == 200
 
 
+def test_what_strangers_send_to_the_login_page_costs_nothing(service: Served) -> None:
+    sent = {"content-type": "application/x-www-form-urlencoded"}
+    for content, status in (("key=" + "%41" * 1400, 413), ("&".join(["a=1"] * 12), 400), ("key=\xff%ff", 401)):
+        found = service.send("POST", "/login", content=content.encode("latin-1"), headers=sent)
+        assert found.status_code == status, found.text
+        assert "<form" in found.text or "error" in found.json()
+
+
 def test_a_browser_logs_in_on_a_page_and_may_then_read_and_not_write(service: Served) -> None:
     token = keys.create(service.service.store, ["admin"], None, "", "test")
     page = {"accept": "text/html"}

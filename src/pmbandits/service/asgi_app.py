@@ -29,6 +29,7 @@ LONG_RESPONSES = {"log": "download", "export": "download", "stream": "stream"}  
 _decode_ask = msgspec.json.Decoder(Ask).decode
 _decode_tell = msgspec.json.Decoder(Tell).decode
 _encode = msgspec.json.Encoder().encode
+LOGIN_BYTES = 4096  # of the one form that strangers may send: a key, and a page to go on to
 _INTERNAL_ERROR = "something went wrong here, not with your request; the log of the service says what."
 _JSON = (b"content-type", b"application/json")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
@@ -101,8 +102,8 @@ class AsgiApp:
         )
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
-        limit = self.service.settings.file
-        if scope["path"] not in ("/v1/import", "/login"):  # all other bodies are JSON, whatever a client calls them
+        limit = {"/v1/import": self.service.settings.file, "/login": LOGIN_BYTES}.get(scope["path"])
+        if limit is None:  # all other bodies are JSON, whatever a client calls them
             limit = self.service.settings.body
             scope["headers"] = [(k, v) for k, v in scope["headers"] if k != b"content-type"] + [_JSON]
         status, waiting = 0, True

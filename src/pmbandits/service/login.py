@@ -54,7 +54,10 @@ def add_login_routes(app: FastAPI, service: Service) -> None:
 
     @app.post("/login", include_in_schema=False)
     async def log_in(request: Request) -> Response:
-        given = parse_qs((await request.body()).decode("latin-1"), max_num_fields=10)
+        try:
+            given = parse_qs((await request.body()).decode("latin-1"), max_num_fields=10)
+        except ValueError:
+            return form("/board/", "this form has more than 10 fields; it takes a key, and nothing else.", 400)
         goal, token = given.get("next", ["/board/"])[0], given.get("key", [""])[0].strip()
         goal = goal if _NEXT.fullmatch(goal) else "/board/"
         origin = request.headers.get("origin")
