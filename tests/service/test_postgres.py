@@ -6,12 +6,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pmbandits.service import board_state
 from pmbandits.service import experiment_cache as books
+from pmbandits.service.experiment import LiveExperiment
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import play, policy_of
@@ -87,6 +89,56 @@ def test_times_are_those_of_the_store(database: str, monkeypatch: pytest.MonkeyP
         monkeypatch.undo()
         assert served.post("/clocks/expire", {"seconds": 3600, "reward": 0})["tickets"] == []
         assert len(served.post("/clocks/expire", {"seconds": 0, "reward": 0})["tickets"]) == 5 + len(asked)
+
+
+@pytest.mark.parametrize("table", ["requests", "points"])
+def test_what_is_being_written_is_deleted_with_its_experiment(database: str, table: str) -> None:
+    import psycopg
+
+    def wait_for_blocked(n: int) -> None:
+        until = time.monotonic() + 30
+        while watch.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() != (n,):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    with (
+        serving(database) as one,
+        serving(database) as two,
+        psycopg.connect(database) as holder,
+        psycopg.connect(database, autocommit=True) as watch,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        name = f"gone-{table}"
+        one.post("", {**SHOP, "name": name})
+        for served in (one, two):
+            served.post(f"/{name}/ask", {"unit": "u"})
+        live = one.service.experiment_cache.live_experiments[name]
+        holder.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")  # a writer waits in the middle of its transaction
+        if table == "requests":
+            first = threads.submit(one.post, f"/{name}/ask", {"unit": "v", "key": "k"})
+        else:
+            replay = one.wait(one.service.group_commit.read(live, LiveExperiment.copy)).replay
+            first = threads.submit(one.service.history_writer._write, live.record.id, replay)
+        wait_for_blocked(1)
+        second = threads.submit(two.send, "DELETE", f"/v1/experiments/{name}?confirm={name}")
+        wait_for_blocked(2)
+        holder.rollback()
+        first.result(30)
+        assert second.result(30).status_code == 200
+        for part in ("events", "requests", "units", "snapshots", "points"):
+            assert watch.execute(f"SELECT count(*) FROM {part} WHERE exp = {live.record.id}").fetchone() == (0,), part
+        assert [served.refused(f"/{name}/ask", {})[0] for served in (one, two)] == [404, 404]
+        two.post("", {**SHOP, "name": name})  # under the same name there is one experiment, and it is the new one
+        assert [served.post(f"/{name}/ask")["ticket"] for served in (one, two)] == [1, 2]
+
+
+def test_a_process_that_did_not_delete_answers_404_at_once(database: str) -> None:
+    with serving(database) as one, serving(database) as two:
+        for method, path in (("POST", "ask"), ("GET", "state")):
+            one.post("", {**SHOP, "name": "gone"})
+            two.post("/gone/ask")
+            one.send("DELETE", "/v1/experiments/gone?confirm=gone")
+            assert two.send(method, f"/v1/experiments/gone/{path}").status_code == 404
 
 
 def _cut(database: str) -> None:

@@ -21,12 +21,14 @@ def delete_experiment(store: Store, name: str, who: str) -> None:
     """Delete an experiment and everything that belongs to it."""
     with store.writing() as connection:
         table = schema.experiments
-        number = connection.execute(select(table.c.id).where(table.c.name == name).with_for_update()).scalar()
+        number = connection.execute(select(table.c.id).where(table.c.name == name)).scalar()
         if number is None:
             return
+        store.lock_experiment(connection, number)  # what is being written is there then, and nothing comes after it
+        if not connection.execute(delete(table).where(table.c.id == number)).rowcount:
+            return  # another process was quicker
         for part in _TABLES:
             connection.execute(delete(part).where(part.c.exp == number))
-        connection.execute(delete(table).where(table.c.id == number))
         store.write_audit(connection, who, "delete", name, "null")
 
 

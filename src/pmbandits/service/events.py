@@ -149,6 +149,8 @@ INSERT = {
     "audit": "INSERT INTO audit (at, who, act, experiment, detail) VALUES (?, ?, ?, ?, ?)",
 }
 SELECT_RANGE = "SELECT arm, value FROM events WHERE exp = ? AND seq >= ? AND seq < ? ORDER BY seq"
+# Of an experiment that was deleted there are no events, whatever a table still has.
 SELECT_FROM = (
-    "SELECT seq, kind, ticket, arm, value, data, digest FROM events WHERE exp = ? AND seq >= ? ORDER BY seq LIMIT ?"
+    "SELECT seq, kind, ticket, arm, value, data, digest FROM events WHERE exp = ? AND seq >= ? "
+    "AND EXISTS (SELECT 1 FROM experiments WHERE id = ?) ORDER BY seq LIMIT ?"
 )

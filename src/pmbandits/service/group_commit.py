@@ -277,9 +277,10 @@ class GroupCommit:
         for exp, live in live_experiments.items():
             if drafts[exp] is not None:
                 live.uncommitted, live.committed = False, live.replay.seen
+        evicted = {exp: await self._why_evicted(live) for exp, live in live_experiments.items() if drafts[exp] is None}
         for job, answer in zip(jobs, answers, strict=True):
             if drafts[job.live.record.id] is None:
-                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
+                _resolve(job, evicted[job.live.record.id])
             elif job.view is not None:
                 _resolve_view(job)
             else:
@@ -288,6 +289,17 @@ class GroupCommit:
             live.trim_caches()
             if drafts[exp] is not None:
                 self.experiment_cache.note_new_events(live)
+
+    async def _why_evicted(self, live: LiveExperiment) -> Refused:
+        """What those are told whose experiment was evicted: it was deleted, or it is read anew."""
+        name = live.record.name
+        try:
+            finding = asyncio.to_thread(self.experiment_cache.store.find, name)
+            if await asyncio.wait_for(finding, PATIENCE) is None:
+                return Refused(404, f"there is no experiment {_validation.short(name)}.")
+        except Exception as error:  # the next request finds out
+            log.warning("%s cannot be read: %s", name, _validation.readable(str(error))[:300])
+        return Unavailable(EXPERIMENT_RELOADED_MESSAGE)
 
     def _seal(self, drafts: dict[int, WriteBatch | None], live_experiments: dict[int, LiveExperiment]) -> WriteBatch:
         """What all experiments write, with digests, and without those that failed."""
@@ -355,7 +367,7 @@ class GroupCommit:
 
     async def _catch_up(self, live: LiveExperiment) -> None:
         """Take in what others did; then answer readers, and let writers go on."""
-        problem: Unavailable | None = None
+        problem: Refused | None = None
         try:
             more = True
             while more:
@@ -370,7 +382,7 @@ class GroupCommit:
             live.trim_caches()
         except (Diverged, MissingEvent, ValueError, TypeError, IndexError) as error:
             self.experiment_cache.evict(live, error)
-            problem = Unavailable(EXPERIMENT_RELOADED_MESSAGE)
+            problem = await self._why_evicted(live)
         except Exception as error:
             self._handle_failure(error, [])
             problem = Unavailable(STORE_UNAVAILABLE_MESSAGE)

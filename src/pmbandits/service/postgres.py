@@ -24,9 +24,8 @@ from pmbandits.service.events import (
     check_not_behind,
 )
 from pmbandits.service.pg_pipeline import PgPipeline, Step, encode_array, encode_value
-from pmbandits.service.schema import check_version
+from pmbandits.service.schema import LOCK, check_version
 
-LOCK = 0x706D62  # "pmb": the first half of our advisory locks; the second is the number of the experiment
 SETTINGS = (
     "SET synchronous_commit = on",
     "SET default_transaction_isolation = 'read committed'",  # each statement sees what was committed before it
@@ -121,7 +120,7 @@ class PostgresTransaction:
         steps.append((b"store", ()))
         for lookup in lookups:
             exp = encode_value(lookup.exp)
-            steps.append((b"from", (exp, encode_value(lookup.seen), encode_value(lookup.limit))))
+            steps.append((b"from", (exp, encode_value(lookup.seen), exp, encode_value(lookup.limit))))
             if lookup.tickets:
                 named = (exp, encode_array(lookup.tickets))
                 steps += [(b"arms", named), (b"told", named)]
@@ -161,7 +160,7 @@ class PostgresTransaction:
                 try:
                     if self._reader is None or self._reader.closed:
                         self._reader = self._connect()
-                    return self._reader.execute(_SELECT_FROM, (exp, seen, limit)).fetchall()
+                    return self._reader.execute(_SELECT_FROM, (exp, seen, exp, limit)).fetchall()
                 except psycopg.OperationalError:
                     if self._reader is not None:
                         with suppress(Exception):

@@ -26,6 +26,8 @@ from sqlalchemy import (
 
 VERSION = 1  # of the tables that this version of the library reads and writes
 
+LOCK = 0x706D62  # "pmb": the first half of advisory locks on PostgreSQL; the second is the number of the experiment
+
 metadata = MetaData()
 
 # One row: the version of all tables.

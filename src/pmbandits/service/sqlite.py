@@ -298,7 +298,7 @@ class SqliteTransaction:
 
     def _look_up(self, lookup: Lookup) -> LookupResult:
         query, exp, found = self._connection.execute, lookup.exp, LookupResult()
-        found.new_events = query(SELECT_FROM, (exp, lookup.seen, lookup.limit)).fetchall()
+        found.new_events = query(SELECT_FROM, (exp, lookup.seen, exp, lookup.limit)).fetchall()
         check_not_behind(lookup, found.new_events)
         for ticket in lookup.tickets:
             row = query("SELECT arm FROM events WHERE exp = ? AND seq = ? AND kind IN (0, 3)", (exp, ticket)).fetchone()
@@ -354,7 +354,7 @@ class SqliteTransaction:
 
     def new_events(self, exp: int, seen: int, limit: int) -> list[StoredEvent]:
         with self._reader_lock:
-            return self._reader.execute(SELECT_FROM, (exp, seen, limit)).fetchall()
+            return self._reader.execute(SELECT_FROM, (exp, seen, exp, limit)).fetchall()
 
     def close(self) -> None:
         if self._thread.close():  # else the disk is stuck, and so would be whoever closes the file

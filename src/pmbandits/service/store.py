@@ -120,8 +120,7 @@ class Store:
 
     def _make_tables(self) -> None:
         with self.writing() as connection:
-            if self._path is None:
-                connection.execute(sql("SELECT pg_advisory_xact_lock(:a, 0)"), {"a": 0x706D62})
+            self.lock_experiment(connection, 0)
             if not schema.is_made(connection):
                 schema.create_tables(connection)
 
@@ -154,6 +153,11 @@ class Store:
         finally:
             if write_lock is not None:
                 write_lock.close()
+
+    def lock_experiment(self, connection: Connection, exp: int) -> None:
+        """Until the transaction ends, let nobody ask or tell; in a file, nobody can anyway."""
+        if self._path is None:
+            connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, :exp)"), {"lock": schema.LOCK, "exp": exp})
 
     def close(self) -> None:
         """Give back all connections."""
@@ -235,8 +239,14 @@ class Store:
             connection.execute(delete(table).where(table.c.exp == exp, table.c.seq > 0, table.c.seq < (last_seq or 0)))
 
     def has_event(self, connection: Connection, exp: int, seq: int, digest: int) -> bool:
-        """Whether this very event is in the log, and so all that was known to be before it."""
-        table = schema.events
+        """Whether this very event is in the log, and so all that was known to be before it.
+
+        Until the transaction ends, the experiment is not deleted.
+        """
+        table, experiments = schema.events, schema.experiments
+        kept = select(experiments.c.id).where(experiments.c.id == exp).with_for_update(read=True, key_share=True)
+        if connection.execute(kept).first() is None:
+            return False
         wanted = select(table.c.seq).where(table.c.exp == exp, table.c.seq == seq, table.c.digest == digest)
         return connection.execute(wanted).first() is not None
 
