@@ -6,12 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pmbandits import __version__
-from pmbandits.service import prometheus
+from pmbandits.service import prometheus, run
+from pmbandits.service.prometheus import FOLDER_VARIABLE
+from pmbandits.service.settings import Settings
 from tests.service.serving import SHOP, serving
 
 
@@ -73,3 +78,24 @@ def test_any_process_tells_what_all_counted_and_the_dead_are_forgotten(tmp_path:
     assert numbers(text, "pmbandits_request_seconds_bucket")['le="0.005",route="ask"'] == 3
     assert numbers(text, "pmbandits_waiting_requests") == {"": 6}, "of the two that live"
     assert len(numbers(text, "pmbandits_memory_bytes")) == 2
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this system has no files in memory")
+def test_processes_count_in_memory_whatever_the_disk_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: list[str] = []
+
+    class Nobody:
+        def __init__(self, config: Any, sockets: list[Any], counters: str) -> None:
+            folders.append(counters)
+            sockets[0].close()
+
+        def run(self) -> None:
+            assert os.environ[FOLDER_VARIABLE] == folders[0]
+
+    for name in (FOLDER_VARIABLE, run._SETTINGS_VARIABLE):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as if that were on a disk that is stuck
+    monkeypatch.setattr(run, "Supervisor", Nobody)
+    monkeypatch.setattr(run, "write_log", lambda *given: None)
+    run.serve(Settings(port=0, processes=2))
+    assert Path(folders[0]).parent == Path("/dev/shm") and not Path(folders[0]).exists()

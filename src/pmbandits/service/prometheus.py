@@ -121,6 +121,11 @@ class _Experiments:
         return events, disagreements, changes, ratio
 
 
+def shared_memory() -> str | None:
+    """Where files are in memory, so that counting never waits for a disk; None if this system has no such place."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
+
+
 def forget_process(folder: str, pid: int) -> None:
     """Drop what is said of a process that lives; what it counted stays."""
     multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]

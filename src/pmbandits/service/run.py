@@ -14,7 +14,7 @@ from pmbandits.service.api import create_app
 from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
 from pmbandits.service.processes import Supervisor, end_with_parent
-from pmbandits.service.prometheus import FOLDER_VARIABLE
+from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
 from pmbandits.service.request_log import with_traces, write_log
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import RETRY_PAUSES, open_store
@@ -51,7 +51,7 @@ def serve(settings: Settings) -> None:
         uvicorn.Server(config).run()
         return
     write_log(settings.log_format, settings.log_level)
-    with TemporaryDirectory(prefix="pmbandits-") as counters:
+    with TemporaryDirectory(prefix="pmbandits-", dir=shared_memory()) as counters:
         os.environ[FOLDER_VARIABLE] = counters  # worker processes read it when they begin
         Supervisor(config, [config.bind_socket()], counters).run()
 
