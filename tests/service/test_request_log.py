@@ -38,6 +38,20 @@ def test_a_failure_is_one_json_object_with_the_number_of_its_request(
     assert mine[1]["process"] and mine[1]["time"].endswith("Z")
 
 
+def test_every_answer_that_is_no_success_has_the_number_of_its_request(tmp_path: Path) -> None:
+    with serving(tmp_path / "store.db") as served:
+        for method, path, status in (
+            ("GET", "/v1/experiments/none", 404),
+            ("GET", "/nothing", 404),
+            ("POST", "/v1/experiments", 422),
+            ("PUT", "/health", 405),
+            ("POST", "/login", 401),
+        ):
+            found = served.send(method, path, headers={"x-request-id": "order-4711"})
+            assert found.status_code == status and found.headers.get_list("x-request-id") == ["order-4711"], path
+        assert "x-request-id" not in served.send("GET", "/health").headers
+
+
 def test_settings_come_from_options_then_environment_then_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(run, "serve", seen.append)

@@ -125,7 +125,8 @@ class AsgiApp:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
+                number = [(b"x-request-id", request_log.request_id().encode())] if status >= 400 else []
+                message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS, *number]
             await send(message)
 
         try:
