@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.stats as st
@@ -666,3 +668,23 @@ def test_every_metric_tells_its_formula_meaning_and_use(m):
         assert text.strip()
     assert "In one sentence" in type(m).__doc__
     assert "Use it" in type(m).__doc__
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"shape": "convex"}, "is not convex"),
+        ({"shape": "round"}, "unknown shape"),
+        ({"shape": "concave", "derivative": lambda u: 0.9 - 2 * u}, "tangent there crosses the curve"),
+        ({"shape": "concave", "derivative": lambda u: 1 - 1.9 * u}, "tangent there crosses the curve"),
+        ({"shape": "concave", "derivative": lambda u: np.nan * u}, "at u = 0 it is nan"),
+    ],
+)
+def test_a_shape_or_slope_that_does_not_hold_is_refused(stated: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Distortion.from_function(lambda u: u * (1 - u), name="mine", **stated)
+
+
+def test_a_hidden_step_at_0_does_not_pass_as_a_finite_slope() -> None:
+    with pytest.raises(ValueError, match="tangent there crosses the curve"):
+        Distortion.from_function(lambda u: np.where(u > 0, 1.0, 0.0), shape="concave", derivative=lambda u: 0.0 * u)

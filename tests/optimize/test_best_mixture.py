@@ -227,6 +227,37 @@ def test_a_function_is_certified_only_as_far_as_its_modulus_says() -> None:
     assert not unbounded.certified
 
 
+ROOT: dict[str, Any] = {
+    "function": lambda u: np.sqrt(u) * (1 - u),
+    "derivative": lambda u: 0.5 / np.sqrt(u) - 1.5 * np.sqrt(u),
+}
+
+
+def test_a_steep_function_with_stated_shape_is_certified() -> None:
+    coins, betas = pmb.Bandit.bernoulli([0.05, 0.9]), pmb.Bandit([st.beta(0.2, 3), st.beta(5, 0.5)])
+    plain, stated = (pmb.Distortion.from_function(**ROOT, **more) for more in ({}, {"shape": "concave"}))
+    best = pmb.oracle(stated, coins)
+    assert best.certified and best.gap <= 1e-12
+    assert best.value == pytest.approx(2 / 3 / np.sqrt(3), abs=1e-13)  # √u·(1 − u) is largest at u = 1/3
+    best = pmb.oracle(stated, betas)
+    assert best.certified and best.gap <= 1e-8 and best.is_mixture
+
+    def loss(share: float) -> float:
+        mixed = [st.beta(0.2, 3).sf, st.beta(5, 0.5).sf]
+        return -float(quad(lambda x: ROOT["function"]((1 - share) * mixed[0](x) + share * mixed[1](x)), 0, 1)[0])
+
+    found = minimize_scalar(loss, bounds=(0, 1), method="bounded")
+    assert best.value == pytest.approx(-found.fun, abs=1e-8) and best.weights[1] == pytest.approx(found.x, abs=1e-4)
+    assert not pmb.oracle(plain, coins).certified
+
+
+def test_a_stated_shape_certifies_sums_of_one_direction_only() -> None:
+    coins = pmb.Bandit.bernoulli([0.05, 0.9])
+    stated = pmb.Distortion.from_function(**ROOT, shape="concave")
+    assert pmb.oracle(0.5 * stated + pmb.GiniDeviation(), coins).certified
+    assert not pmb.oracle(stated - 0.9 * pmb.GiniDeviation(), coins).certified
+
+
 # ---- continuous arms ------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.metrics.numeric import HINT, check_distortion_values, graded_grid
+from pmbandits.metrics.numeric import HINT, SHAPE_TOLERANCE, Shape, check_distortion_values, graded_grid
 
 
 class UserFunction:
@@ -62,3 +62,20 @@ class UserFunction:
                 f"{grid[i]:.3g} it changes by {abs(y[i] - y[8 * j]):.3g}; give a larger constant or a smaller q."
             )
         return q, constant
+
+
+def check_slopes(label: str, h: UserFunction, slope: UserFunction, shape: Shape) -> None:
+    """Refuse a derivative whose tangents do not stay on one side of h, as those of a concave or convex function do."""
+    u = graded_grid()
+    sides = {"concave": (1.0,), "convex": (-1.0,)}.get(shape, (1.0, -1.0))
+    with np.errstate(all="ignore"):
+        y, tangent = h(u), slope(u)
+        for at, other in ((slice(None, -1), slice(1, None)), (slice(1, None), slice(None, -1))):
+            above = y[at] + tangent[at] * (u[other] - u[at]) - y[other]
+            for side in sides:
+                wrong = ~(side * above >= -SHAPE_TOLERANCE * max(float(np.abs(y).max()), 1e-300))
+                if wrong.any():
+                    raise ValueError(
+                        f"derivative is not that of {label!r}: at u = {u[at][wrong][0]:.3g} it is "
+                        f"{tangent[at][wrong][0]:.6g}, and the tangent there crosses the curve, which is {shape}."
+                    )

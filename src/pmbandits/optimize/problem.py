@@ -21,6 +21,7 @@ from pmbandits.tables.survival_table import SurvivalTable
 TIE = 1e-9
 ACCURACY = 1e-11  # accuracy of the solver, relative to the utility
 MAX_REFINEMENTS = 6  # how often the arms are laid on finer panels around the solution
+_CURVATURE = {"concave": -1.0, "convex": 1.0, "linear": 0.0, "neither": 0.0}
 _MAX_USEFUL_GAP = 0.01  # a gap that is larger, relative to the utility, is no useful proof
 
 
@@ -42,13 +43,16 @@ class Problem:
 
         What is known of its shape and peaks was found on a grid. With a Hölder pair (q, C) it leaves the straight lines
         between the points of the grid by at most C·(w/2)^q, where w is the widest step; so two utilities of rewards in
-        a range differ by at most twice that, times the range. The slopes must be stated, too.
+        a range differ by at most twice that, times the range. The slopes must be stated, too. Nothing hides if all
+        terms are known to be concave, or all convex.
         """
         hidden = 0.0
+        signs = {np.sign(factor) * _CURVATURE[term.shape] for factor, term in self.metric.terms} - {0.0}
+        one_sided = len(signs) <= 1 and not any(term.shape == "neither" for _, term in self.metric.terms)
         for factor, term in self.metric.terms:
             if not term._has_exact_derivative:
                 return np.inf
-            if not isinstance(term, Custom):
+            if not isinstance(term, Custom) or (one_sided and term.shape_is_stated):
                 continue
             pair = term._modulus()
             if isinstance(pair, str):

@@ -24,7 +24,7 @@ class OracleResult:
     gap : no mixture is better than ``value`` by more than this. It is 0 when the answer is exact, and NaN when nothing
         is certified.
     certified : whether ``gap`` is a useful proof, that is at most 1 % of the utility. For a metric made from a function
-        this rests on its stated derivative and Hölder pair; without both it is only an estimate.
+        this rests on its stated derivative, and its stated shape or Hölder pair; without them it is only an estimate.
     best_arm, best_arm_value : the best single arm, and its utility.
     unique : whether no other mixture is as good; ``None`` if that was not decided.
     alternative : another mixture that is as good, if there is one.
