@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine.ticket_methods import propensity
-from pmbandits.service import experiment
+from pmbandits.service import experiment, warmup
+from pmbandits.service import service as service_module
 from tests.service.replaying import replayed, rows_of
 from tests.service.serving import SHOP, Served, serving
 
@@ -379,3 +383,61 @@ def test_what_one_request_may_cost_is_bounded(service: Served, shop: str, monkey
     body = {"tickets": tickets, "rewards": [0] * 10, "correct": True}
     assert service.refused(f"{shop}/tell", body)[0] == 413
     assert service.post(f"{shop}/tell", {**body, "tickets": tickets[:5], "rewards": [0] * 5})["corrected"] == 5
+
+
+@pytest.mark.parametrize("way", ["takes too long", "client hangs up", "one after the other"])
+def test_limits_are_worked_out_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    processes: list[asyncio.subprocess.Process] = []
+    alive: list[int] = []
+    start = asyncio.create_subprocess_exec
+
+    async def start_and_note(*given: Any, **named: Any) -> asyncio.subprocess.Process:
+        processes.append(await start(*given, **named))
+        alive.append(sum(one.returncode is None for one in processes))
+        return processes[-1]
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        monkeypatch.setattr(served.service, "settings", replace(served.service.settings, warm=True))
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_note)
+        seconds = 0.3 if way == "one after the other" else 1000
+        monkeypatch.setattr(warmup, "_COMMAND", (sys.executable, "-c", f"import time; time.sleep({seconds})"))
+        body = {"shares": "A >= 10%"}
+        if way == "takes too long":
+            monkeypatch.setattr(service_module, "LIMITS_SECONDS", 0.2)
+            status, sentence = served.refused("/shop/limits", body, method="PUT")
+            assert status == 422 and "take more than 0.2 s" in sentence
+            status, sentence = served.refused("", {**SHOP, "name": "other", **body})
+            assert status == 422 and "take more than 0.2 s" in sentence
+            found = served.send("GET", "/board/shop/preview?do=limits&shares=A%20%3E%3D%2010%25")
+            assert found.status_code == 422 and len(processes) == 3
+        elif way == "client hangs up":
+            served.wait(asyncio.wait_for(_hang_up(served, "/v1/experiments/shop/limits", json.dumps(body)), 30))
+        else:
+
+            async def put_all() -> None:
+                path = "/v1/experiments/shop/limits"
+                found = await asyncio.gather(*(served.client.put(path, json=body) for _ in range(3)))
+                assert [one.status_code for one in found] == [200] * 3
+
+            served.wait(put_all())
+            assert alive == [1, 1, 1]
+        for process in processes:
+            served.wait(asyncio.wait_for(process.wait(), 10))
+        assert processes
+        assert served.get("/shop")["limits"] == ("A >= 10%" if way == "one after the other" else None)
+
+
+async def _hang_up(served: Served, path: str, body: str) -> None:
+    """Send limits, and do not wait for the answer."""
+    messages = [{"type": "http.request", "body": body.encode()}]
+
+    async def receive() -> Any:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    headers = [(b"host", b"127.0.0.1")]
+    scope = {"type": "http", "method": "PUT", "path": path, "query_string": b"", "headers": headers}
+    await served.app(scope, receive, send)

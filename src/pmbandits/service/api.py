@@ -32,7 +32,6 @@ from pmbandits.service import (
     reading,
     replay,
     responses,
-    warmup,
 )
 from pmbandits.service.alarms import Watched
 from pmbandits.service.asgi_app import App, AsgiApp
@@ -196,8 +195,6 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
 
 
 def _add_experiment_routes(app: FastAPI, service: Service) -> None:
-    compiling = asyncio.Semaphore(1)  # it takes a whole core
-
     @app.get("/v1/experiments", tags=["experiments"])
     async def list_experiments(request: Request) -> Any:
         """All experiments that the key may read."""
@@ -216,10 +213,11 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         check_size_of_limits(body.shares)
         if body.play == RANDOMISED and body.shares is not None:
             raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
+        if body.shares is not None:  # they may take too long: nothing is done with them here before that is known
+            await service.compile(spec, request.is_disconnected)
         await service.run_in_thread(partial(_check_spec, spec))
-        if service.settings.warm:
-            async with compiling:
-                await warmup.warm_in_subprocess(spec)
+        if body.shares is None:
+            await service.compile(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
         return await service.read(record.name, _shown)
 
@@ -327,8 +325,9 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
 
 
 def _add_control_routes(app: FastAPI, service: Service) -> None:
-    async def control(name: str, kind: int, given: Any, key: keys.Key) -> Any:
-        return await service.control(name, kind, given, key.id, _shown)
+    async def control(name: str, kind: int, given: Any, key: keys.Key, request: Request | None = None) -> Any:
+        is_gone = None if request is None else request.is_disconnected
+        return await service.control(name, kind, given, key.id, _shown, is_gone)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
@@ -351,9 +350,11 @@ def _add_control_routes(app: FastAPI, service: Service) -> None:
         return await service.expire(name, body.seconds, body.reward, key.id)
 
     @app.put("/v1/experiments/{name}/limits", tags=["control"])
-    async def set_limits(name: str, body: NewLimits, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
+    async def set_limits(
+        name: str, body: NewLimits, request: Request, key: Annotated[keys.Key, require_scope("admin")]
+    ) -> Any:
         """Set new limits on the shares of arms."""
-        return await control(name, LIMITS, body.shares, key)
+        return await control(name, LIMITS, body.shares, key, request)
 
 
 def _add_reading_routes(app: FastAPI, service: Service) -> None:

@@ -278,12 +278,15 @@ def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -
     @app.get("/board/{name}/preview", include_in_schema=False)
     async def preview_action(
         name: str,
+        request: Request,
         do: Annotated[str, Query(pattern="^(pause|resume|limits|paused|running)$")],
         arm: Annotated[str | None, Query(max_length=200)] = None,
         shares: Annotated[str | None, Query(max_length=10_000)] = None,
         key: Any = reader,
     ) -> Response:
         now = await service.read(name, LiveExperiment.copy)
+        if do == "limits" and shares and shares.strip():
+            await service.compile_limits(now, shares, request.is_disconnected)
         return web.json_response(
             {"sentences": await service.run_in_thread(partial(preview, now.replay, now.status, do, arm, shares))}
         )

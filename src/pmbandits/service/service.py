@@ -7,7 +7,7 @@ import gc
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from pmbandits import _validation
 from pmbandits.service import warmup
 from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
-from pmbandits.service.experiment import LiveExperiment, Refused, rehearse
+from pmbandits.service.experiment import CommittedExperiment, LiveExperiment, Refused, check_size_of_limits, rehearse
 from pmbandits.service.experiment_cache import ExperimentCache
 from pmbandits.service.expiry import OverdueTickets
 from pmbandits.service.group_commit import PATIENCE, STOP_SECONDS, STORE_UNAVAILABLE_MESSAGE, GroupCommit, Unavailable
@@ -33,6 +33,7 @@ from pmbandits.service.store import DEFAULT_URL, RETRY_PAUSES, Store, is_valid_n
 
 log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
+IsGone = Callable[[], Awaitable[bool]] | None  # whether a client has hung up
 _PORT = re.compile(r":[0-9]*\Z")
 _NO_KEY = "a key is needed: send the header Authorization: Bearer pmb_…"
 _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
@@ -40,6 +41,8 @@ _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
     "pmbandits key create makes another."
 )
 PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is busy with
+LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
+QUEUE_SECONDS = 60.0  # for which one waits while others compile
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -55,6 +58,7 @@ class Service:
         self.group_commit: GroupCommit
         self.key_cache: KeyCache
         self._look_task: asyncio.Task[None] | None = None
+        self._compiling = asyncio.Semaphore(1)  # it takes a whole core
         self._reader_threads = ThreadPoolExecutor(2, thread_name_prefix="readers")
         self.history_writer: HistoryWriter
         self.overdue_tickets: OverdueTickets
@@ -246,7 +250,47 @@ class Service:
         live = self.experiment_cache.live_experiments.get(name) or await self.live(name)
         return await self.group_commit.ask_or_tell(live, request)
 
-    async def control(self, name: str, kind: int, given: Any, who: str, view: Callable[[LiveExperiment], T]) -> T:
+    async def compile(self, spec: dict[str, Any], is_gone: IsGone = None) -> None:
+        """Compile what a policy needs in another process, one at a time; refuse limits that take too long there.
+
+        With ``is_gone`` it ends when whoever wanted it is gone.
+        """
+        if not self.settings.warm:
+            return
+        limited = spec.get("shares") is not None
+        try:
+            await asyncio.wait_for(self._compiling.acquire(), QUEUE_SECONDS)
+        except TimeoutError:
+            raise Unavailable("limits or experiments of others are being worked out; try again in a minute.") from None
+        seconds = LIMITS_SECONDS if limited else warmup.COMPILE_TIMEOUT
+        work = asyncio.ensure_future(warmup.warm_in_subprocess(spec, seconds))
+        try:
+            while not (await asyncio.wait({work}, timeout=1.0))[0]:
+                if is_gone is not None and await is_gone():
+                    raise Refused(400, "the connection was closed.")
+            if not work.result() and limited:
+                raise Refused(
+                    422, f"these limits take more than {seconds:g} s to work out; give fewer, or sums of fewer arms."
+                )
+        finally:
+            work.cancel()
+            self._compiling.release()
+
+    async def compile_limits(self, now: CommittedExperiment, given: Any, is_gone: IsGone) -> None:
+        """Work new limits of an experiment out in another process, before anything is done with them here."""
+        check_size_of_limits(given)
+        arms = list(now.replay.policy.names)
+        await self.compile({**now.record.spec, "arms": arms, "shares": given}, is_gone)
+
+    async def control(
+        self,
+        name: str,
+        kind: int,
+        given: Any,
+        who: str,
+        view: Callable[[LiveExperiment], T],
+        is_gone: IsGone = None,
+    ) -> T:
         """Change arms, limits or the status of an experiment; what ``view`` makes of it afterwards.
 
         It is done once on a copy, in a thread: there all that is slow happens (the code is compiled, limits are worked
@@ -254,9 +298,10 @@ class Service:
         """
         live = await self.live(name)
         if kind in ADMINISTRATION:
-            if self.settings.warm and kind == LIMITS and given is not None:
-                await warmup.warm_in_subprocess({**live.record.spec, "shares": given})
             now = await self.group_commit.read(live, LiveExperiment.copy)
+            if kind == LIMITS and given is not None:
+                await self.compile_limits(now, given, is_gone)
+                now = await self.group_commit.read(live, LiveExperiment.copy)
             await self.run_in_thread(lambda: rehearse(now, kind, given))
 
         def change(batch: WriteBatch) -> T:

@@ -20,6 +20,7 @@ from pmbandits.service.replay import policy_from_spec
 ROUNDS = 600
 COMPILE_TIMEOUT = 600.0  # seconds of compiling
 PLAY_SECONDS = 1.0  # that playing may take, when nothing is left to compile
+_COMMAND = (sys.executable, "-m", "pmbandits.service.warmup")
 _warmed: set[str] = set()
 
 
@@ -72,16 +73,19 @@ def _example_rewards(policy: Policy) -> np.ndarray:
     return np.asarray(low + (high - low) * points)
 
 
-async def warm_in_subprocess(spec: dict[str, Any]) -> None:
-    """Compile in another process, into the cache on disk: compiling here would keep all requests waiting."""
+async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIMEOUT) -> bool:
+    """Compile in another process, into the cache on disk: compiling here would keep all requests waiting.
+
+    Returns whether that ended within some seconds; it is killed if not, or if whoever wanted it goes away.
+    """
     no = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pmbandits.service.warmup", stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no
-    )
+    process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no)
     try:
-        with suppress(TimeoutError):  # then requests compile what they need
-            await asyncio.wait_for(process.communicate(json.dumps(spec).encode()), COMPILE_TIMEOUT)
-    finally:  # also when whoever wanted it went away
+        await asyncio.wait_for(process.communicate(json.dumps(spec).encode()), seconds)
+        return True
+    except TimeoutError:
+        return False
+    finally:
         if process.returncode is None:
             process.kill()
 
