@@ -15,7 +15,7 @@ from rich.table import Table
 
 import pmbandits as pmb
 from pmbandits.simulation.trial import Player
-from pmbandits.state.layout import places
+from pmbandits.state.layout import memory_layout_for
 
 QUICK = bool(os.environ.get("BENCH_QUICK"))
 KEPT = ("exact", "binned", "sketch")
@@ -57,7 +57,7 @@ def _exact_bytes(n: int) -> int:
     """What the memory of an exact policy takes when it has just room for n rewards."""
     policy = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
     sizes = {**policy._memory.sizes, "reward_capacity": n}
-    return 8 * places(*sizes.values()).end
+    return 8 * memory_layout_for(*sizes.values()).end
 
 
 def regret() -> Table:

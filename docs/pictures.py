@@ -20,7 +20,7 @@ import numpy as np
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits._plot_style import style
+from pmbandits._plot_style import pyplot_in_library_style
 
 DOCS = Path(__file__).resolve().parent
 SECONDS = 9.0  # a film, of which the last part stands still
@@ -57,7 +57,7 @@ def life(policy: pmb.Policy, bandit: pmb.Bandit, rounds: list[int], seed: int) -
 
 def film(figure: Any, ax: Any, places: list[tuple[float, float]], rounds: list[int], path: Path) -> None:
     """Put a moving dot, its trace and a counter of rounds on a still picture."""
-    with style({"svg.fonttype": "none", "svg.hashsalt": "pmbandits", "savefig.bbox": "standard"}):
+    with pyplot_in_library_style({"svg.fonttype": "none", "svg.hashsalt": "pmbandits", "savefig.bbox": "standard"}):
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     height = figure.get_figheight() * 72.0
@@ -104,7 +104,7 @@ def films() -> None:
     coins = pmb.Bandit.bernoulli([0.2, 0.9], names=["rare coin", "often coin"])
     policy = pmb.Vet(gini, names=coins.names, support=pmb.Binary())
     shares = life(policy, coins, rounds, seed=3)
-    with style() as plot:
+    with pyplot_in_library_style() as plot:
         figure, ax = plot.subplots(figsize=(5.4, 3.9), dpi=72, layout="constrained")
         pmb.plot_mixture(gini, coins, ax, title=" ")
         figure.canvas.draw()
@@ -117,7 +117,7 @@ def films() -> None:
     rounds = sorted({*range(3, 12), *(int(x) for x in np.geomspace(12, 2000, 40))})
     shares = life(policy, three, rounds, seed=5)
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
-    with style() as plot:
+    with pyplot_in_library_style() as plot:
         figure, ax = plot.subplots(figsize=(5.4, 4.2), dpi=72, layout="constrained")
         pmb.plot_mixture(gini, three, ax, title=" ")
         for part in ax.collections:

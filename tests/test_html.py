@@ -122,6 +122,6 @@ def test_notebook_views_do_not_load_matplotlib() -> None:
 
 
 def test_bars_and_tables_stay_short_and_escaped() -> None:
-    many = parsed(_html.bar_table([f"a{k}" for k in range(30)], [1 / 30] * 30))
+    many = parsed(_html.html_share_bars([f"a{k}" for k in range(30)], [1 / 30] * 30))
     assert "18 more" in many.text
-    assert parsed(_html.table(("<x>",), [("<y>",)])).text.split() == ["<x>", "<y>"]
+    assert parsed(_html.html_table(("<x>",), [("<y>",)])).text.split() == ["<x>", "<y>"]

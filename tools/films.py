@@ -70,9 +70,9 @@ class Film:
 
 def analyst(folder: Path, browser: Any) -> None:
     """An analyst drops in a log of revenue, most of it zero, and leaves with a report."""
-    from pmbandits.pages.studio.examples import write
+    from pmbandits.pages.studio.examples import write_example_csv
 
-    table = write("shop", Path(tempfile.mkdtemp()))
+    table = write_example_csv("shop", Path(tempfile.mkdtemp()))
     with served("studio", "--no-browser") as address:
         film = Film(folder, "analyst", browser)
         page = film.page

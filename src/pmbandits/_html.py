@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CELL = "padding:2px 10px 2px 0;text-align:left;border:none"
 
 
-def environment(load: Callable[[str], str]) -> Environment:
+def jinja_environment(load: Callable[[str], str]) -> Environment:
     """Jinja templates by name, as ``load`` returns them; whatever is put into HTML is escaped."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
@@ -31,13 +31,13 @@ def environment(load: Callable[[str], str]) -> Environment:
         auto_reload=False,
     )
     made.globals |= {
-        "table": lambda head, rows: Markup(table(head, rows)),
-        "paragraphs": lambda sentences: Markup(paragraphs(sentences)),
+        "table": lambda head, rows: Markup(html_table(head, rows)),
+        "paragraphs": lambda sentences: Markup(html_paragraphs(sentences)),
     }
     return made
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def html_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A compact table; every cell is escaped."""
     top = "".join(f'<th style="{_CELL};border-bottom:1px solid #999">{escape(str(cell))}</th>' for cell in head)
     body = "".join(
@@ -47,17 +47,17 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f'<table style="border-collapse:collapse;margin:4px 0">{start}<tbody>{body}</tbody></table>'
 
 
-def paragraphs(words: Sequence[str]) -> str:
+def html_paragraphs(words: Sequence[str]) -> str:
     """Sentences, one below the other; empty ones are left out."""
     return "".join(f'<p style="margin:2px 0">{escape(text)}</p>' for text in words if text)
 
 
-def titled_block(title: str, *parts: str) -> str:
+def html_titled_block(title: str, *parts: str) -> str:
     """A titled piece; the parts are HTML already."""
     return f'<div><div style="font-weight:bold;margin:2px 0">{escape(title)}</div>{"".join(parts)}</div>'
 
 
-def side_by_side(*parts: str) -> str:
+def html_side_by_side(*parts: str) -> str:
     """Pieces next to each other."""
     cells = "".join(f"<div>{part}</div>" for part in parts)
     return f'<div style="display:flex;gap:24px;align-items:center;flex-wrap:wrap">{cells}</div>'
@@ -106,7 +106,7 @@ def svg_line_chart(
     )
 
 
-def bar_table(
+def html_share_bars(
     names: Sequence[str], shares: Sequence[float], *, places: Sequence[int] | None = None, most: int = 12
 ) -> str:
     """Shares as horizontal bars; ``places`` are those of the arms among all, for their colours."""

@@ -25,7 +25,7 @@ STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def style(settings: Mapping[Any, Any] = STYLE) -> Iterator[Any]:
+def pyplot_in_library_style(settings: Mapping[Any, Any] = STYLE) -> Iterator[Any]:
     """Draw in this style: gives ``matplotlib.pyplot``, and puts back afterwards exactly the settings that it changed.
 
     matplotlib's own ``rc_context`` puts back *all* settings. The first figure of a notebook chooses how figures are
@@ -47,5 +47,5 @@ def save_figure(figure: Figure, path: str | Path | None) -> None:
         file = Path(path)
         file = file if file.suffix else file.with_suffix(".png")
         file.parent.mkdir(parents=True, exist_ok=True)
-        with style():
+        with pyplot_in_library_style():
             figure.savefig(file)

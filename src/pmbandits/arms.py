@@ -227,8 +227,9 @@ class Bandit:
         x = np.linspace(grid[0], grid[-1], 160)
         picture = _html.svg_line_chart(x, [d.cdf(x) for d in self.distributions[:6]], label="CDFs of the arms")
         known = f"support {self.support!r}" if self.support is not None else "support unknown"
-        return _html.titled_block(
-            f"Bandit, {self.n_arms} arms, {known}", _html.side_by_side(_html.table(("arm", "pays"), rows), picture)
+        return _html.html_titled_block(
+            f"Bandit, {self.n_arms} arms, {known}",
+            _html.html_side_by_side(_html.html_table(("arm", "pays"), rows), picture),
         )
 
     def __repr__(self) -> str:

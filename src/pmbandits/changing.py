@@ -167,12 +167,12 @@ class Changing:
         start = _validation.whole("start", start, 0, _MAX_ROUND)
         end = _validation.whole("end", end, start + 1, _MAX_ROUND)
         every = _piece_length(every, end - start)
-        between = _bandit_path(first, last, by)
+        between = _make_bandit_interpolator(first, last, by)
 
         def locate(t: int) -> tuple[int, int, float]:
             if not start <= t < end:
                 return (0, start, -math.inf) if t < start else (end, _MAX_ROUND, math.inf)
-            begins, ends, middle = _regular_piece(t, start, every, end)
+            begins, ends, middle = _equal_piece_at(t, start, every, end)
             return begins, ends, (middle - start) / (end - start)
 
         def make(share: float) -> Bandit:
@@ -213,11 +213,11 @@ class Changing:
         check_bandit(other)
         period = _validation.whole("period", period, 2, _MAX_ROUND)
         every = _piece_length(every, period)
-        between = _bandit_path(first, other, by)
+        between = _make_bandit_interpolator(first, other, by)
 
         def locate(t: int) -> tuple[int, int, float]:
             base = t // period * period
-            begins, ends, middle = _regular_piece(t - base, 0, every, period)
+            begins, ends, middle = _equal_piece_at(t - base, 0, every, period)
             return base + begins, base + ends, 0.5 - 0.5 * math.cos(2.0 * math.pi * middle / period)
 
         when = f"a season of {period:,} rounds, by {by}, in pieces of {every:,}"
@@ -248,7 +248,7 @@ class Changing:
         every = _validation.whole("every", every, 1, _MAX_ROUND)
 
         def locate(t: int) -> tuple[int, int, int]:
-            return _regular_piece(t, 0, every, _MAX_ROUND)
+            return _equal_piece_at(t, 0, every, _MAX_ROUND)
 
         def make(middle: int) -> Bandit:
             made = bandit_at(middle)
@@ -367,7 +367,7 @@ def _piece_length(every: int | None, length: int) -> int:
     return max(1, round(length / DEFAULT_PIECES)) if every is None else _validation.whole("every", every, 1, _MAX_ROUND)
 
 
-def _regular_piece(t: int, start: int, every: int, end: int) -> tuple[int, int, int]:
+def _equal_piece_at(t: int, start: int, every: int, end: int) -> tuple[int, int, int]:
     """Start, end and middle of the piece at a time, if time from ``start`` to ``end`` is cut into equal pieces."""
     begins = start + (t - start) // every * every
     ends = min(begins + every, end)
@@ -401,7 +401,7 @@ def _common_support(supports: Sequence[Support | None]) -> Support | None:
 # ---- between two distributions -------------------------------------------------------------------------------
 
 
-def _bandit_path(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
+def _make_bandit_interpolator(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
     """The arms on the way from one bandit to another, as a function of how far the way is gone."""
     _validation.choice("by", by, ["parameters", "mixture"])
     _check_same_arms(first, last)

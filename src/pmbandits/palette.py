@@ -31,6 +31,6 @@ def colour(place: int) -> str:
     return "#" + "".join(f"{p:02X}" for p in shaded)
 
 
-def dash(place: int) -> Any:
+def arm_line_style(place: int) -> Any:
     """The line of the arm at a place, as matplotlib takes it: in another turn of the colours it is another one."""
     return DASHES[(place + place // len(COLOURS)) % len(DASHES)]

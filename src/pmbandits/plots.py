@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pmbandits import _validation
 from pmbandits._intervals import mean_interval
 from pmbandits._plot_style import STYLE as STYLE
-from pmbandits._plot_style import save_figure, style
+from pmbandits._plot_style import pyplot_in_library_style, save_figure
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, cdf_grid
 from pmbandits.constraints import Shares
@@ -27,8 +27,8 @@ from pmbandits.optimize import OracleResult, oracle, utilities
 from pmbandits.palette import COLOURS as COLOURS
 from pmbandits.palette import DASHES as DASHES
 from pmbandits.palette import MARKS as MARKS
+from pmbandits.palette import arm_line_style as dash_of
 from pmbandits.palette import colour as colour_of
-from pmbandits.palette import dash as dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def plot_mixture(
     'utility'
     """
     metric = as_metric(metric)
-    with _drawing(ax, (4.8, 3.6), path) as ax:
+    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         best = oracle(metric, bandit, shares=shares)
         draw = {2: _draw_two_arms, 3: _draw_three_arms}.get(bandit.n_arms, _draw_many_arms)
         draw(metric, bandit, best, ax)
@@ -109,7 +109,7 @@ def plot_distortion(
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
     drawn = [as_metric(metric) for metric in metrics]
-    with _drawing(ax, (4.8, 3.6), path) as ax:
+    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(drawn, line_styles, strict=False):
             u, h = distortion_curve(metric)
@@ -167,7 +167,7 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    with _drawing(ax, (4.8, 3.6), path) as ax:
+    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         banded = False
         if isinstance(arms, Bandit):
             x = cdf_grid(arms.distributions[:6])
@@ -255,7 +255,7 @@ def plot_life(
         played /= np.maximum(t, 1.0)[:, None]
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with _drawing(ax, (5.6, 3.8), path) as ax:
+    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
         for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
@@ -309,7 +309,7 @@ def plot_regret(
     'log'
     """
     shown = run.policies if policies is None else [_validation.choice("policy", p, run.policies) for p in policies]
-    with _drawing(ax, (5.6, 3.8), path) as ax:
+    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         style_of = dict(zip(run.policies, line_styles, strict=False))
         lowest, labels = np.inf, {}
@@ -376,7 +376,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    with _drawing(ax, (5.6, 3.8), path) as ax:
+    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         mean = _draw_mean_regret(ax, parts.t, parts.regret, color=COLOURS[0], label="regret")
         chosen = mean - parts.estimation
         if parts.estimation > 0.0:
@@ -401,9 +401,9 @@ def save(ax: Axes, path: str | Path) -> None:
 
 
 @contextmanager
-def _drawing(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
+def _axes_in_library_style(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
     """Axes to draw on in the library's style: the given ones, or those of a new figure; afterwards they are saved."""
-    with style() as plt:
+    with pyplot_in_library_style() as plt:
         if isinstance(ax, (str, Path)):
             raise TypeError(
                 f"ax must be axes of matplotlib, got {str(ax)!r}; to save the picture, give path={str(ax)!r}."

@@ -14,7 +14,13 @@ from numba import types
 
 from pmbandits._random import philox
 from pmbandits.confidence import _joint_bernoulli as joint_bernoulli
-from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper, mixture_bounds
+from pmbandits.confidence._bounds import (
+    arm_set_radius,
+    bernoulli_lower,
+    bernoulli_upper,
+    fill_arm_kl_band,
+    mixture_bounds,
+)
 from pmbandits.engine import _calls as steps
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.estimates import _change_detector as changing
@@ -23,7 +29,7 @@ from pmbandits.estimates import _sketch as sketching
 from pmbandits.metrics import encoding
 from pmbandits.mixtures import _joint_regret as joint_regret
 from pmbandits.mixtures import _optimistic_bound as optimistic_bound
-from pmbandits.mixtures._certifying import certification_gains
+from pmbandits.mixtures._certifying import fill_certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
 from pmbandits.optimize import _barrier_problem as barrier
 from pmbandits.optimize import _interior_point as interior_point
@@ -36,7 +42,7 @@ from pmbandits.simulation.workers import resolve_n_jobs
 from pmbandits.state import lock
 from pmbandits.state.compile import cache_folder, silence_compile_hint
 from pmbandits.state.linking import argument_types
-from pmbandits.state.precompile import CompileItem, compile_entry, compile_order
+from pmbandits.state.precompile import CompileItem, as_compile_item, compile_order
 
 PACKAGE = "pmbandits"
 _POLICY_ORDER = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
@@ -131,74 +137,74 @@ def kernels_to_compile() -> list[CompileItem]:
 
 def _kernel_entries() -> Iterator[CompileItem]:
     """What Python calls, and the kernels of each policy, with the types of their arguments."""
-    yield compile_entry(steps.ask_one, "int, memory")
-    yield compile_entry(steps.tell_one, "memory, int, float")
+    yield as_compile_item(steps.ask_one, "int, memory")
+    yield as_compile_item(steps.tell_one, "memory, int, float")
     policies = {name: cls for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{PACKAGE}.")}
     for name in sorted(
         policies, key=lambda name: _POLICY_ORDER.index(name) if name in _POLICY_ORDER else len(_POLICY_ORDER)
     ):
         cls = policies[name]
-        yield compile_entry(cls._choose, "memory")
-        yield compile_entry(cls._update, "memory")
+        yield as_compile_item(cls._choose, "memory")
+        yield as_compile_item(cls._update, "memory")
         if cls._choose_certifying is not cls._choose:
-            yield compile_entry(cls._choose_certifying, "memory")
+            yield as_compile_item(cls._choose_certifying, "memory")
         if name == _POLICY_ORDER[0]:  # all that playing needs, before the next policy
-            yield compile_entry(lock.claim_memory, "memory, int")
-            yield compile_entry(lock.release_memory, "memory, int")
+            yield as_compile_item(lock.claim_memory, "memory, int")
+            yield as_compile_item(lock.release_memory, "memory, int")
             yield CompileItem(simulation.play, (_POLICY, _REWARDS, _TRIAL, types.int64))
-            yield compile_entry(philox, "word, word, word, word, word, word")
-            yield compile_entry(steps.choose_many, "int, memory, ints, floats")
-            yield compile_entry(steps.choose_among, "int, memory, ints, ints, floats")
-            yield compile_entry(steps.tell_many, "memory, ints, floats")
-            yield compile_entry(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
-            yield compile_entry(steps.tell_active_and_inactive, "memory, memory, ints, floats")
-            yield compile_entry(steps.count_pull, "memory, int")
-    for kernel in (cirt.begin, baselines.begin_fixed_arm):
-        yield compile_entry(kernel, "memory")
-    yield compile_entry(steps_per_unit, "int, int")
+            yield as_compile_item(philox, "word, word, word, word, word, word")
+            yield as_compile_item(steps.fill_next_arms, "int, memory, ints, floats")
+            yield as_compile_item(steps.fill_next_arms_among, "int, memory, ints, ints, floats")
+            yield as_compile_item(steps.tell_many, "memory, ints, floats")
+            yield as_compile_item(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
+            yield as_compile_item(steps.record_active_and_inactive_rewards, "memory, memory, ints, floats")
+            yield as_compile_item(steps.count_pull, "memory, int")
+    for kernel in (cirt.begin, baselines.set_mixture_to_fixed_arm):
+        yield as_compile_item(kernel, "memory")
+    yield as_compile_item(steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
     for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
-        yield compile_entry(mixture_bounds, "state, floats", own)
-        yield compile_entry(arm_set_radius, "state, int", own)
-        yield compile_entry(arm_kl_band, "state, int, ints, floats, floats", own)
+        yield as_compile_item(mixture_bounds, "state, floats", own)
+        yield as_compile_item(arm_set_radius, "state, int", own)
+        yield as_compile_item(fill_arm_kl_band, "state, int, ints, floats, floats", own)
     for asked in (encoding.has_single_peak, encoding.n_extrema):
-        yield compile_entry(asked, "floats")
-    yield compile_entry(encoding.h_value, "floats, float")
-    yield compile_entry(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")
-    yield compile_entry(optimistic_bound.find_most_optimistic_mixture, "memory")
-    yield compile_entry(optimistic_bound.max_lead_of_other_arms, "memory, floats")
-    yield compile_entry(update_best_mixture, "memory")
-    yield compile_entry(certification_gains, "memory, floats")
-    yield compile_entry(joint_regret.survival_bounds_by_cell, "memory, floats, table, table")
-    yield compile_entry(
-        joint_regret.mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats"
+        yield as_compile_item(asked, "floats")
+    yield as_compile_item(encoding.h_value, "floats, float")
+    yield as_compile_item(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")
+    yield as_compile_item(optimistic_bound.find_most_optimistic_mixture, "memory")
+    yield as_compile_item(optimistic_bound.max_lead_of_other_arms, "memory, floats")
+    yield as_compile_item(update_best_mixture, "memory")
+    yield as_compile_item(fill_certification_gains, "memory, floats")
+    yield as_compile_item(joint_regret.fill_survival_bounds_by_cell, "memory, floats, table, table")
+    yield as_compile_item(
+        joint_regret.fill_mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats"
     )
-    yield compile_entry(
+    yield as_compile_item(
         joint_regret.maximise_joint_lead,
         "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
-    yield compile_entry(joint_regret.slope_step_error, "floats, float")
-    yield compile_entry(joint_bernoulli.fill_joint_set, "ints, ints, float, float, table, table")
-    yield compile_entry(joint_bernoulli.joint_bernoulli_bounds, "floats, floats, table, table, float, floats")
-    yield compile_entry(bernoulli_lower, "int, float, float")
-    yield compile_entry(bernoulli_upper, "int, float, float")
+    yield as_compile_item(joint_regret.joint_slope_step_error, "floats, float")
+    yield as_compile_item(joint_bernoulli.fill_joint_set, "ints, ints, float, float, table, table")
+    yield as_compile_item(joint_bernoulli.joint_bernoulli_bounds, "floats, floats, table, table, float, floats")
+    yield as_compile_item(bernoulli_lower, "int, float, float")
+    yield as_compile_item(bernoulli_upper, "int, float, float")
     count, numbers = argument_types("int, floats")
     yield CompileItem(simulation.fill_rewards, (count, count, _REWARDS, numbers, count))
     # The oracle.
-    yield CompileItem(barrier.mix, (_WORK, numbers, numbers))
-    yield CompileItem(interior_point.begin, (_WORK,))
+    yield CompileItem(barrier.fill_mixture_curve, (_WORK, numbers, numbers))
+    yield CompileItem(interior_point.start_interior_point, (_WORK,))
     yield CompileItem(interior_point.advance, (_WORK, argument_types("bool")[0]))
     # Sketches, from Python.
-    yield compile_entry(sketching.sketch_init, "ints, floats, int")
-    yield compile_entry(sketching.total_capacity, "int, int")
-    yield compile_entry(sketching.sketch_add_many, f"{_SKETCH}, int, int, int, floats")
-    yield compile_entry(sketching.join, f"{_SKETCH}, int, int, int, {_SKETCH}")
-    yield compile_entry(sketching.item_weights, "ints, ints")
+    yield as_compile_item(sketching.sketch_init, "ints, floats, int")
+    yield as_compile_item(sketching.total_capacity, "int, int")
+    yield as_compile_item(sketching.sketch_add_many, f"{_SKETCH}, int, int, int, floats")
+    yield as_compile_item(sketching.merge_sketch_into, f"{_SKETCH}, int, int, int, {_SKETCH}")
+    yield as_compile_item(sketching.fill_sketch_item_weights, "ints, ints")
     # Forgetting, and watching for changes.
     for forgets in (forgetting.forget_oldest, forgetting.forget_random, forgetting.forget_arm):
-        yield compile_entry(forgets, "memory, ints, table of ints, int")
-    yield compile_entry(changing.detector_init, "ints, floats, ints, floats, int")
-    yield compile_entry(changing.detector_update_many, "ints, floats, ints, float, floats, int, floats")
+        yield as_compile_item(forgets, "memory, ints, table of ints, int")
+    yield as_compile_item(changing.detector_init, "ints, floats, ints, floats, int")
+    yield as_compile_item(changing.detector_update_until_alarm, "ints, floats, ints, float, floats, int, floats")
 
 
 def _compile_in_parallel(items: Sequence[CompileItem], found: set[int], jobs: int, tick: Callable[[int], None]) -> None:

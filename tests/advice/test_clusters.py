@@ -9,7 +9,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.advice.clusters import Clusters
-from pmbandits.advice.standard_errors import Guard, margins, pseudo_rewards_for, unit_vector
+from pmbandits.advice.standard_errors import Guard, margins_over_arms, pseudo_rewards_for, unit_vector
 from pmbandits.logs import Sample
 
 UNIT = pmb.Interval(0, 1)
@@ -142,7 +142,7 @@ def test_strict_levels_hold_for_rare_events_and_unequal_arms(level: float) -> No
                 for size, share in zip((n, many), shares, strict=True)
             ]
             best = int(j / many > k / n)
-            ahead = margins(pmb.Mean(), unit_vector(2, best), samples, guard, [1 - best], None)[0]
+            ahead = margins_over_arms(pmb.Mean(), unit_vector(2, best), samples, guard, [1 - best], None)[0]
             assert ahead.guarded is not None
             sure.append(2 * ahead.p <= 1 - level)
             proven.append(2 * ahead.guarded.p <= 1 - level)

@@ -251,12 +251,12 @@ def test_the_worth_is_not_too_high_though_the_best_was_picked() -> None:
 def test_divisions_are_balanced_and_follow_the_seed() -> None:
     log = read({"a": np.arange(80.0), "b": np.arange(80.0)})
     problem = inference.Problem(log, pmb.Interval(0, 80), True, seed=1, splits=20)
-    found = problem.divisions()
+    found = problem.cross_fitting_splits()
     assert len(found) == len(set(found)) == 24
     for part in range(8):
         assert sum(part in choosing for choosing, _ in found) == 9
     assert all(sorted((*one, *two)) == list(range(8)) and len(one) == 3 for one, two in found)
-    assert inference.Problem(log, pmb.Interval(0, 80), True, seed=2).divisions() != found[:16]
+    assert inference.Problem(log, pmb.Interval(0, 80), True, seed=2).cross_fitting_splits() != found[:16]
 
 
 def test_utilities_of_many_arms_at_once_are_those_of_each() -> None:
@@ -289,8 +289,8 @@ def test_the_standard_error_is_that_of_many_repetitions() -> None:
         half = [
             Sample(400, np.sort(x), np.full(400, 1 / 400)) for x in (rng.normal(0, 1, 400), rng.normal(2, 1.5, 400))
         ]
-        alone, _ = standard_errors.margins(metric, weights, half, none, [1, 0], None)
-        careful = standard_errors.margins(metric, weights, half, two, [1, 0], None)[0].guarded
+        alone, _ = standard_errors.margins_over_arms(metric, weights, half, none, [1, 0], None)
+        careful = standard_errors.margins_over_arms(metric, weights, half, two, [1, 0], None)[0].guarded
         assert careful is not None and careful.error > 1.2 * alone.error and careful.gain == alone.gain
         assert careful.plain_error == pytest.approx(alone.error)
         x = np.concatenate([h.x for h in half])
@@ -358,9 +358,9 @@ def test_an_arm_with_few_rewards_does_not_switch_the_check_of_the_others_off() -
 
 
 def test_several_preferences_share_one_error_probability() -> None:
-    assert inference.holm([0.001, 0.02, 0.04], 0.05).tolist() == [True, True, True]
-    assert inference.holm([0.03, 0.02, 0.04], 0.05).tolist() == [False, False, False]
-    assert inference.holm([0.9, 0.01, 0.024], 0.05).tolist() == [False, True, True]
+    assert inference.holm_rejections([0.001, 0.02, 0.04], 0.05).tolist() == [True, True, True]
+    assert inference.holm_rejections([0.03, 0.02, 0.04], 0.05).tolist() == [False, False, False]
+    assert inference.holm_rejections([0.9, 0.01, 0.024], 0.05).tolist() == [False, True, True]
     rng = np.random.default_rng(16)
     data = {"a": rng.beta(5, 5, 150), "b": rng.beta(5.9, 5, 150)}
     alone = pmb.advise(data, "mean", support=pmb.Interval(0, 1))
@@ -448,7 +448,7 @@ def test_heavy_tails_are_found_and_get_no_interval_and_no_verdict() -> None:
     upper = pmb.advise({"a": rng.pareto(1.1, 1000), "b": rng.pareto(1.1, 1000)}, "lower_cvar(0.1)")
     assert not upper.tails  # it does not look at the large rewards
     light = [Sample(500, np.sort(x), np.full(500, 1 / 500)) for x in rng.normal(size=(40, 500))]
-    assert len(checks.heavy_tails(light)) <= 1
+    assert len(checks.find_heavy_tails(light)) <= 1
     rare = pmb.advise({"a": rng.pareto(2.5, 500), "b": rng.pareto(2.5, 500)}, "wang_right_tail")
     assert not np.isfinite(rare.interval).any() and any(c.kind == "rarest rewards" for c in rare.caveats)
 
@@ -641,6 +641,9 @@ def test_summarised_arms_say_so_and_widen_the_interval() -> None:
     inside = bands.Bands(pmb.GiniDeviation(), [arm.all for arm in advice.log.arms], pmb.Interval(-6, 9), 0.95)
     plain = [Sample(arm.n, arm.x, arm.p) for arm in advice.log.arms]
     exactly = bands.Bands(pmb.GiniDeviation(), plain, pmb.Interval(-6, 9), 0.95)
-    (low, high), (least, most) = inside.value(advice.weights), exactly.value(advice.weights)
+    (low, high), (least, most) = (
+        inside.mixture_utility_bounds(advice.weights),
+        exactly.mixture_utility_bounds(advice.weights),
+    )
     assert low < least and high > most and 0.0 < error < 1e-3
     assert advice.verdict == "looks real"

@@ -376,7 +376,7 @@ def test_ball_bounds_widen_with_the_radius_from_the_value_to_the_whole_range(met
     assert (np.diff(np.diff(low) / np.diff(pooled))[2:] >= -1e-6 * size).all()
 
 
-@pytest.mark.parametrize("metric", [m for m in SMOOTH if not isinstance(m._modulus(), str)], ids=label)
+@pytest.mark.parametrize("metric", [m for m in SMOOTH if not isinstance(m._holder_modulus_or_reason(), str)], ids=label)
 def test_the_exact_width_is_never_above_the_holder_bound(metric):
     rng = np.random.default_rng(16)
     support = pmb.Interval(-1, 1.5)

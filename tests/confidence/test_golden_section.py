@@ -13,23 +13,23 @@ from pmbandits.confidence._golden_section import (
     HI,
     LO,
     argmax_tilted_h,
-    golden_best,
-    golden_point,
-    golden_section,
-    golden_tell,
+    golden_section_best,
+    golden_section_next_point,
+    golden_section_start,
+    golden_section_tell,
 )
 from pmbandits.metrics.encoding import encode
 
 
 @pytest.mark.parametrize("peak", [-1.0, -0.3, 0.0, 0.77, 2.0])
 def test_it_closes_in_on_the_peak(peak: float) -> None:
-    search, steps = golden_section(-1.0, 2.0), 30
+    search, steps = golden_section_start(-1.0, 2.0), 30
     for _ in range(2 + steps):
-        x = golden_point(search)
+        x = golden_section_next_point(search)
         assert -1.0 <= x <= 2.0
-        golden_tell(search, -abs(x - peak))
+        golden_section_tell(search, -abs(x - peak))
     width = 3.0 * (0.5 * (math.sqrt(5.0) - 1.0)) ** steps
-    where, value = golden_best(search)
+    where, value = golden_section_best(search)
     assert search[HI] - search[LO] == pytest.approx(width, rel=1e-6)
     assert search[LO] - 1e-12 <= peak <= search[HI] + 1e-12
     assert abs(where - peak) <= width and value == -abs(where - peak)

@@ -10,8 +10,8 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.confidence._joint_bernoulli import TANGENTS, cost_at, digamma, log_martingale
-from pmbandits.confidence.joint_bernoulli import JointChances, weight_of_one
+from pmbandits.confidence._joint_bernoulli import TANGENTS, digamma, fill_log_martingale_and_slope, tangent_cost_at
+from pmbandits.confidence.joint_bernoulli import JointChances, martingale_weight_of_one
 from pmbandits.metrics.encoding import encode
 from tests.reference.joint_bernoulli import martingale, worst_on_grid
 
@@ -20,7 +20,7 @@ METRICS = [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.Low
 
 def log_m(p: float, ones: int, zeros: int, weight: float) -> float:
     out = np.empty(2)
-    log_martingale(p, ones, zeros, weight, out)
+    fill_log_martingale_and_slope(p, ones, zeros, weight, out)
     return float(out[0])
 
 
@@ -47,11 +47,11 @@ def test_the_tangents_lie_below_the_martingale_and_close_to_it() -> None:
         chances, costs = joint.chances[0], joint.costs[0]
         assert (np.diff(chances) >= 0.0).all()
         for p in rng.uniform(chances[0], chances[-1], 200):
-            log_martingale(p, ones, n - ones, 0.0, out)
-            assert out[0] - 0.05 <= cost_at(chances, costs, p) <= out[0] + 1e-9
+            fill_log_martingale_and_slope(p, ones, n - ones, 0.0, out)
+            assert out[0] - 0.05 <= tangent_cost_at(chances, costs, p) <= out[0] + 1e-9
         for end, outside in ((chances[0], 0.0), (chances[TANGENTS], 1.0)):  # beyond the ends it is above ln 1/δ
             if end != outside:
-                log_martingale(end, ones, n - ones, 0.0, out)
+                fill_log_martingale_and_slope(end, ones, n - ones, 0.0, out)
                 assert out[0] >= math.log(20) - 1e-6
     for x in (1e-8, 0.3, 5.0, 812.5):
         step = 1e-6 * x
@@ -67,7 +67,7 @@ def test_bounds_are_those_of_all_chances_in_the_set(metric: Any) -> None:
         ((20, 45, 30), (60, 90, 40), (0.3, 0.7, 0.0)),
     ]
     for ones, n, mix in cases:
-        weight, points = weight_of_one(len(n)), 300 if len(n) == 2 else 60
+        weight, points = martingale_weight_of_one(len(n)), 300 if len(n) == 2 else 60
         found = JointChances(np.array(ones), np.array(n), 0.05).bounds(encode(metric), np.array(mix))
         low, high, rival, regret = worst_on_grid(metric, ones, n, mix, 0.05, weight, points)
         steepest = 2.0 * float(np.abs(np.diff(np.asarray(metric(np.linspace(0.02, 0.98, points + 1))))).max())
@@ -80,7 +80,10 @@ def test_the_worst_chances_are_in_the_set_and_lose_about_what_is_said() -> None:
     metric, mix = pmb.GiniDeviation(), np.array([0.8, 0.2])
     joint = JointChances(np.array([40, 54]), np.array([100, 60]), 0.05)
     found = joint.bounds(encode(metric), mix)
-    cost = sum(log_m(p, k, n - k, weight_of_one(2)) for p, k, n in zip(found.worst, (40, 54), (100, 60), strict=True))
+    cost = sum(
+        log_m(p, k, n - k, martingale_weight_of_one(2))
+        for p, k, n in zip(found.worst, (40, 54), (100, 60), strict=True)
+    )
     assert cost <= math.log(20) + 0.05
     best = np.asarray(metric(np.linspace(found.worst.min(), found.worst.max(), 999))).max()
     assert best - float(metric(mix @ found.worst)) == pytest.approx(found.regret, rel=0.03)
@@ -97,7 +100,7 @@ def test_arms_that_nobody_asks_about_make_it_a_little_larger() -> None:
 
 def ever_wrong(p: Any, runs: int, rounds: int, rng: Any, delta: float, adaptive: bool) -> int:
     """How often Σ ln M at the true chances reaches ln 1/δ at any time; pulls follow the rewards so as to reach it."""
-    k, weight, wrong = len(p), weight_of_one(len(p)), 0
+    k, weight, wrong = len(p), martingale_weight_of_one(len(p)), 0
     for _ in range(runs):
         ones, n, cost = np.zeros(k, int), np.zeros(k, int), np.zeros(k)
         for _ in range(rounds):

@@ -6,7 +6,7 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.confidence._envelopes import ENTRIES_PER_DOUBLING, coarse_index, coarse_table_counts
+from pmbandits.confidence._envelopes import ENTRIES_PER_DOUBLING, coarse_radius_table_index, coarse_table_counts
 
 UNIT = pmb.Interval(0.0, 1.0)
 
@@ -14,9 +14,9 @@ UNIT = pmb.Interval(0.0, 1.0)
 def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
     counts = coarse_table_counts()
     assert (np.diff(counts) > 0).all()
-    assert [coarse_index(n) for n in counts.tolist()] == list(range(counts.size))
+    assert [coarse_radius_table_index(n) for n in counts.tolist()] == list(range(counts.size))
     n = np.unique(np.concatenate((np.arange(1, 3000), np.logspace(3, 12, 400).astype(np.int64))))
-    taken = counts[[coarse_index(m) for m in n.tolist()]]
+    taken = counts[[coarse_radius_table_index(m) for m in n.tolist()]]
     assert (taken <= n).all()
     assert (taken[n < 2 * ENTRIES_PER_DOUBLING] == n[n < 2 * ENTRIES_PER_DOUBLING]).all()
     for support, horizon in ((pmb.Binary(), None), (UNIT, 10**6), (UNIT, None), (pmb.Real(2.0), None)):

@@ -69,7 +69,7 @@ def test_the_largest_value_is_at_a_corner_and_its_bound_holds(seed: int) -> None
     assert found.upper >= top - 1e-12 * np.abs(slopes).max()
     assert polytope.excess(found.at).max() < 1e-9
     assert (found.multipliers[~polytope.equal] >= 0.0).all()
-    middle = polytope.inside()
+    middle = polytope.mixture_in_the_middle()
     assert middle is not None and polytope.excess(middle).max() < 1e-9
     assert ((middle > 1e-12) >= (corners.max(axis=0) > 1e-6)).all()  # who can have a share has one
 

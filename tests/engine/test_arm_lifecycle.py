@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.engine.policy_file import digest
+from pmbandits.engine.policy_file import description_checksum
 
 UNIT = pmb.Interval(0.0, 1.0)
 MADE = {
@@ -326,7 +326,7 @@ def test_delta_is_shared_between_all_arms_that_may_come():
             policy.tell(arms - 1, [0.0, 1.0])
         assert np.allclose(radii(policy), expected(4 << doubled, delta / 2**doubled))
         spent = sum(delta / 2**k for k in range(doubled + 1))
-        assert math.isclose(policy._failure(), spent) and spent < 2 * delta
+        assert math.isclose(policy._total_failure_probability(), spent) and spent < 2 * delta
         assert math.isclose(policy.certainty().probability, 1 - spent)
         low, high = policy.estimates[0].low, policy.estimates[0].high
         assert low < 0.5 < high
@@ -336,7 +336,9 @@ def test_delta_is_shared_between_all_arms_that_may_come():
     fixed.tell([0, 1] * 5, [0.0, 1.0] * 5)
     fixed.add_arm()
     fixed.tell(2, 1.0)
-    assert math.isclose(fixed.confidence.failure, 0.01 / 4) and math.isclose(fixed._failure(), 2 * 0.01 + 4 * 0.01 / 4)
+    assert math.isclose(fixed.confidence.failure, 0.01 / 4) and math.isclose(
+        fixed._total_failure_probability(), 2 * 0.01 + 4 * 0.01 / 4
+    )
 
 
 @pytest.mark.slow
@@ -432,7 +434,7 @@ def test_crafted_files_cannot_say_nonsense_of_who_plays(tmp_path: Path):
                 if name == "policy.json":
                     description = json.loads(data)
                     description["roster"] = roster
-                    description["sha256"] = digest(description)
+                    description["sha256"] = description_checksum(description)
                     data = json.dumps(description).encode()
                 new.writestr(name, data)
         with pytest.raises(ValueError, match="damaged"):

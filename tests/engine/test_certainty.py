@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.confidence.joint_bernoulli import weight_of_one
+from pmbandits.confidence.joint_bernoulli import martingale_weight_of_one
 from tests.helpers import SUPPORTS, taught
 from tests.reference import convex
 from tests.reference.confidence import Confidence, belts, bounds, distributions
@@ -147,7 +147,7 @@ def test_for_bernoulli_arms_the_rival_is_the_best_of_all_mixtures_and_all_means(
         policy, data = taught(metric, "binary", 2, n, seed=seed, cls=make, **{**given, "delta": 0.2})
         delta, mix = 0.2 if name == "Track" else 0.4, policy.mixture
         ones, sizes = [int(x.sum()) for x in data.values()], [x.size for x in data.values()]
-        low, high, rival, regret = worst_on_grid(metric, ones, sizes, mix, delta, weight_of_one(2), 400)
+        low, high, rival, regret = worst_on_grid(metric, ones, sizes, mix, delta, martingale_weight_of_one(2), 400)
         sure = policy.certainty()
         left = 2.0 * float(np.abs(np.diff(np.asarray(metric(np.linspace(0.0, 1.0, 401))))).max())  # by the grid
         assert rival - 1e-9 <= sure.rival <= rival + left

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 import pmbandits as pmb
 from pmbandits.engine.joint_regret import joint_regret_bound
-from pmbandits.mixtures._joint_regret import furthest_above_chord, survival_bounds_by_cell
+from pmbandits.mixtures._joint_regret import fill_survival_bounds_by_cell, furthest_above_chord
 from tests.helpers import taught
 
 GINI = pmb.GiniDeviation()
@@ -22,7 +22,7 @@ CONCAVE = [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.7), pmb.Quadratic(0.5), pm
 def ends_of(memory: Any) -> tuple[Any, Any, Any]:
     """Widths of cells, and the ends of each arm's survival in them."""
     width, low, high = np.empty(20_000), np.empty((20_000, memory.n_arms)), np.empty((20_000, memory.n_arms))
-    n = survival_bounds_by_cell(memory.address, width, low, high)
+    n = fill_survival_bounds_by_cell(memory.address, width, low, high)
     return width[:n], low[:n], high[:n]
 
 

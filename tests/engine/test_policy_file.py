@@ -59,7 +59,7 @@ def rewrite(path: Path, *, repaired: bool = True, **changes: Any) -> None:
     description = json.loads(parts["policy.json"])
     description |= changes
     if repaired and "sha256" not in changes:
-        description["sha256"] = policy_file.digest(description)
+        description["sha256"] = policy_file.description_checksum(description)
     parts["policy.json"] = json.dumps(description).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in parts.items():
@@ -497,7 +497,7 @@ def test_a_mixture_that_could_not_be_used_afterwards_is_refused(path: Path) -> N
     parts["mix.npy"] = policy_file.npy_bytes(mixture)
     description = json.loads(parts["policy.json"])
     description["parts"]["mix"] = hashlib.sha256(parts["mix.npy"]).hexdigest()
-    description["sha256"] = policy_file.digest(description)
+    description["sha256"] = policy_file.description_checksum(description)
     parts["policy.json"] = json.dumps(description).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in parts.items():

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 import pmbandits as pmb
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.engine.certainty import initial_rival_mixture
-from pmbandits.engine.coarsen import coarse_distributions, coarse_memory
+from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions
 from pmbandits.engine.stopping import _round_of_crossing_one, _water_fill, parse_goal, regret_over_goal
 from pmbandits.mixtures._optimistic_bound import upper_bound_of_any_mixture
 from pmbandits.simulation.trial import Player
@@ -244,7 +244,7 @@ def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, suppor
     sure = policy.certainty()
     _, memory, mix = policy._snapshot(None)
     mixture_bounds(memory, mix)  # puts the pool in order
-    few = coarse_memory(memory, coarse_distributions(memory, 192), policy._plan)
+    few = memory_of_coarse_distributions(memory, coarse_distributions(memory, 192), policy._plan)
     low, _, high = mixture_bounds(few, mix)
     rival = max(upper_bound_of_any_mixture(few.address, np.full(3, 1 / 3)), high)
     assert rival - low == pytest.approx(sure.rival - sure.lower, rel=0.05)

@@ -17,7 +17,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.engine import ticket_methods, tickets
 from pmbandits.engine.archive import npy_bytes
-from pmbandits.engine.policy_file import digest
+from pmbandits.engine.policy_file import description_checksum
 from pmbandits.logs import read_samples
 
 UNIT = pmb.Interval(0.0, 1.0)
@@ -306,7 +306,7 @@ def test_crafted_tickets_in_a_file_are_refused(tmp_path: Path):
                 if name == "policy.json":
                     description = json.loads(data)
                     change(description)
-                    description["sha256"] = digest(description)
+                    description["sha256"] = description_checksum(description)
                     data = json.dumps(description).encode()
                 new.writestr(name, data)
 
@@ -361,7 +361,7 @@ def test_a_ticket_that_no_policy_gave_out_is_refused(tmp_path: Path, column: int
         parts["tickets.npy"] = npy_bytes(np.vstack((table[:2], row, table[3:])))
         description = json.loads(parts["policy.json"])
         description["parts"]["tickets"] = hashlib.sha256(parts["tickets.npy"]).hexdigest()
-        description["sha256"] = digest(description)
+        description["sha256"] = description_checksum(description)
         with zipfile.ZipFile(file, "w") as archive:
             for name, content in {**parts, "policy.json": json.dumps(description).encode()}.items():
                 archive.writestr(name, content)

@@ -145,7 +145,7 @@ def pack(path: Path, description: dict[str, Any], arrays: dict[str, Any], extra:
     if isinstance(description.get("parts"), dict):
         description["parts"] = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     if "sha256" in description:
-        description["sha256"] = policy_file.digest(description)
+        description["sha256"] = policy_file.description_checksum(description)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("policy.json", json.dumps(description))
         for name, content in parts.items():
@@ -317,7 +317,7 @@ def use(policy: pmb.Policy, rng: np.random.Generator, path: Path) -> None:
     if policy.t != before + 20 or policy.pulls.sum() != policy.t or (policy.pending < 0).any():
         raise Failed("rounds are not counted")
     now, forgetting = sum(arm.n for arm in policy.estimates), policy._plan.forgetting
-    if now != told + 20 if forgetting is None or not forgetting.drops else not 0 <= now <= told + 20:
+    if now != told + 20 if forgetting is None or not forgetting.forgets_rewards else not 0 <= now <= told + 20:
         raise Failed("rewards are not counted")
     mixture = policy.mixture
     if not (np.isfinite(mixture).all() and mixture.min() >= -1e-9 and abs(mixture.sum() - 1.0) < 1e-6):

@@ -93,11 +93,11 @@ def test_parts_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> Non
     for arm in one.arms:
         sizes = arm.counts.sum(axis=0)
         assert sizes.sum() == arm.n and sizes.max() - sizes.min() <= 1
-        some, rest = arm.of_parts([0, 3, 5]), arm.of_parts([1, 2, 4, 6, 7])
+        some, rest = arm.select_parts([0, 3, 5]), arm.select_parts([1, 2, 4, 6, 7])
         assert np.array_equal(np.sort(np.concatenate((some.x, rest.x))), arm.x)
         assert some.p.sum() == pytest.approx(1.0) and some.n + rest.n == arm.n
     assert not np.array_equal(one.arms[0].counts, two.arms[0].counts)
-    low = np.mean([read(data, seed=s).arms[0].of_parts([0, 1, 2, 3]).x.mean() for s in range(60)])
+    low = np.mean([read(data, seed=s).arms[0].select_parts([0, 1, 2, 3]).x.mean() for s in range(60)])
     assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no part gets the early rewards
 
 

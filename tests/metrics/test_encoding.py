@@ -188,7 +188,7 @@ def test_extrema_clip_the_interval_to_probabilities(metric):
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_the_extrema_of_a_packed_metric_are_its_critical_points_and_h_there(metric):
     packed = encode(metric)
-    places = sorted(set(metric._critical()))
+    places = sorted(set(metric._critical_points()))
     assert [extremum_location(packed, m) for m in range(n_extrema(packed))] == places
     assert [extremum_value(packed, m) for m in range(n_extrema(packed))] == [metric(u) for u in places]
     if has_single_peak(packed):

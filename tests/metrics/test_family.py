@@ -92,7 +92,7 @@ def test_a_policy_plays_a_new_metric_as_it_plays_the_same_function():
     mine = Distortion.from_function(lambda u: np.power(u, 1.0) * (1.0 - u), holder=(1.0, 1.0))
 
     class Held(Bump):
-        def _modulus(self):
+        def _holder_modulus_or_reason(self):
             return (1.0, 1.0)
 
     assert pulls(Held(1.0)) == pulls(mine)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.mixtures._certifying import certification_gains
+from pmbandits.mixtures._certifying import fill_certification_gains
 from tests.helpers import SUPPORTS, one_sentence, taught
 from tests.reference.bands import kl
 
@@ -52,7 +52,7 @@ def gains(policy: Any, mixture: Any) -> np.ndarray:
     """What the certified regret would fall by if each arm's law were known, by the kernel."""
     memory, out = policy._memory_with_radii(), np.empty(policy.n_arms)
     memory.mix[:] = mixture
-    certification_gains(memory.address, out)
+    fill_certification_gains(memory.address, out)
     return out / np.sqrt(memory.n_rewards)
 
 

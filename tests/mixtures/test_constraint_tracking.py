@@ -14,7 +14,7 @@ import pmbandits as pmb
 from pmbandits.constraints import Limits, limits
 from pmbandits.engine._calls import pull_within_constraints
 from pmbandits.engine.share_constraints import inequalities, single_arm_bounds, worst_case_excess
-from pmbandits.mixtures._constraint_tracking import deadline, n_free_rounds
+from pmbandits.mixtures._constraint_tracking import n_free_rounds_and_deadline, pull_deadline
 from pmbandits.mixtures._tracking import most_behind, pull
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
@@ -220,13 +220,13 @@ def test_the_rounds_that_are_free_are_those_of_the_definition() -> None:
             np.zeros((0, k)),
             np.zeros(0),
         )
-        free, due = n_free_rounds(memory)
+        free, due = n_free_rounds_and_deadline(memory)
         wanted = slack(memory.pulls, memory.t, floors)
         # It may look at 64 deadlines only, and then assumes the worst.
         assert free <= wanted
         assert free == wanted or free < 3
         if free == 0.0 and wanted == 0.0:
-            assert min(deadline(memory, i, memory.pulls[i] + 1.0) for i in range(k)) <= due
+            assert min(pull_deadline(memory, i, memory.pulls[i] + 1.0) for i in range(k)) <= due
 
 
 def test_without_limits_nothing_is_kept() -> None:

@@ -94,7 +94,7 @@ def test_a_message_comes_only_when_something_moved() -> None:
 
     async def listen() -> list[bytes]:
         out = []
-        async for part in view.stream(seen, view.Notifier(), every=0.0, heartbeat=1.0):
+        async for part in view.server_sent_events(seen, view.Notifier(), every=0.0, heartbeat=1.0):
             out.append(part)
             if len(out) == 3:
                 return out

@@ -30,7 +30,7 @@ pytest.importorskip("httpx")
 from pmbandits.pages import web
 from pmbandits.pages.studio import examples
 from pmbandits.pages.studio.app import Studio, make_app
-from pmbandits.pages.studio.sliders import catalogue, metric_text, metric_with_sliders
+from pmbandits.pages.studio.sliders import all_statements_for_list, metric_text, metric_with_sliders
 from pmbandits.pages.studio.verdict_worker import Superseded, VerdictWorker
 from tests.pages.client import Client
 
@@ -40,7 +40,7 @@ HOST = {"host": f"127.0.0.1:{PORT}"}
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return examples.write("shop", tmp_path_factory.mktemp("studio"))
+    return examples.write_example_csv("shop", tmp_path_factory.mktemp("studio"))
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_preferences_side_by_side_say_what_each_loses_by_the_choice_of_another(s
 # ---- preferences and sliders -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry["statement"])
+@pytest.mark.parametrize("entry", all_statements_for_list(), ids=lambda entry: entry["statement"])
 def test_every_statement_has_sliders_that_say_the_same_again(entry: dict[str, Any]) -> None:
     assert metric_with_sliders(pmb.metric(entry["text"])) == {
         k: entry[k] for k in ("text", "words", "average", "parts")

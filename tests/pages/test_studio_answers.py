@@ -26,7 +26,7 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return examples.write("shop", tmp_path_factory.mktemp("studio"))
+    return examples.write_example_csv("shop", tmp_path_factory.mktemp("studio"))
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_what_the_bend_of_the_curve_says_of_mixtures_is_true(
 
 
 def test_the_whole_way_of_a_slider_says_where_the_choice_jumps(ask: Ask) -> None:
-    found = _drop(ask, "savings.csv", examples.write("savings", Path(_folder())).read_text())
+    found = _drop(ask, "savings.csv", examples.write_example_csv("savings", Path(_folder())).read_text())
     way = ask("/way", table=found["table"], **{"from": "mean", "to": "lower_cvar(0.1)"})
     steps, shares = np.array(way["steps"]), {arm["name"]: np.array(arm["shares"]) for arm in way["arms"]}
     jumps = [k for k in range(len(steps) - 1) if shares["start-ups"][k] == 100 and shares["shares"][k + 1] == 100]
@@ -172,7 +172,7 @@ def _folder() -> str:
 
 
 def test_an_example_shows_a_mixture_that_is_surely_best(tmp_path: Path) -> None:
-    table = examples.write("scouts", tmp_path)
+    table = examples.write_example_csv("scouts", tmp_path)
     found = pmb.advise(table, "upper_cvar(0.9)", arm="place", reward="score", support=pmb.Interval(0, 100))
     assert found.verdict == "real" and found.proven and len(found.mixture) == 2 and found.gain > 3
 

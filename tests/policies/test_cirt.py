@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.policies.cirt._kernels import lay_tracking_grid, unpack
+from pmbandits.policies.cirt._kernels import fill_tracking_grid, unpack
 from pmbandits.state.compile import kernel
 from tests.reference import policies as slow
 
 
 @kernel
 def lay(memory: int) -> None:
-    lay_tracking_grid(unpack(memory))
+    fill_tracking_grid(unpack(memory))
 
 
 def tracked(kept: tuple[int, ...], branching: int = 4, epsilon: float = 0.25) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.estimates._utility import influence_moments
+from pmbandits.estimates._utility import fill_influence_moments
 from tests.helpers import final_regret, one_sentence, taught
 from tests.reference import mixture_learners as slow
 
@@ -145,7 +145,7 @@ def test_the_moments_of_slopes_are_those_of_the_integral(metric: Any, kind: str)
     rewards, memory = [list(map(float, x)) for x in data.values()], policy._clone()._memory
     support, mean, square = policy.support, np.empty(4), np.empty(4)
     for a in np.random.default_rng(1).dirichlet(np.ones(4), 3):
-        least, most = influence_moments(memory, a, 1e-3, mean, square)
+        least, most = fill_influence_moments(memory, a, 1e-3, mean, square)
         at = slow.phi(metric, rewards, a, 1e-3, ends_of(support))
         wanted = [np.mean([at[r] for r in x]) for x in rewards]
         assert np.ptp(mean - wanted) < 1e-10

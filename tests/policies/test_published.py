@@ -172,7 +172,7 @@ def test_mean_variance_is_the_plain_one() -> None:
     rewards = [rng.random(n).tolist() for n in (3, 50)]
     policy = with_rewards("MVLCB", UNIT, rewards)
     out = np.empty(2)
-    kernels.mean_variance(policy._memory, 0.7, out)
+    kernels.fill_mean_variances(policy._memory, 0.7, out)
     assert out == pytest.approx([slow.mean_variance(x, 0.7) for x in rewards], abs=1e-12)
 
 

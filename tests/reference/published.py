@@ -122,7 +122,7 @@ def brown_ucb(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]
 
 def modulus(policy: Any) -> tuple[float, float]:
     """q and C·width, with C the Hölder constant of h itself."""
-    q, c = policy.metric._modulus()
+    q, c = policy.metric._holder_modulus_or_reason()
     return q, c * policy.support.width
 
 

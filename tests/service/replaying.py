@@ -14,7 +14,7 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.engine.ticket_methods import propensity
-from pmbandits.simulation.policy_specs import by_name
+from pmbandits.simulation.policy_specs import policy_by_name
 from pmbandits.supports import Support
 
 COLUMNS = "seq, kind, ticket, arm, value, data"
@@ -46,7 +46,7 @@ def rows_of(store: str, name: str) -> tuple[dict[str, Any], list[tuple[Any, ...]
 def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
     """The policy after all events; an assertion fails where the log makes no sense."""
     options = dict(spec["options"]) | ({"shares": spec["shares"]} if spec.get("shares") else {})
-    recipe = by_name(spec["policy"], 1_000_000, options)
+    recipe = policy_by_name(spec["policy"], 1_000_000, options)
     support = Support.from_dict(spec["support"])
     policy = recipe.bind(spec["metric"], len(spec["arms"]), support, names=spec["arms"], seed=spec["seed"])
     asked: dict[int, int] = {}

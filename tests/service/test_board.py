@@ -293,7 +293,7 @@ def test_a_stream_ends_when_the_server_is_told_to_stop(service: Served) -> None:
         async def seen() -> Any:
             return 1
 
-        async for message in view.stream(seen, notifier, every=3600.0):
+        async for message in view.server_sent_events(seen, notifier, every=3600.0):
             out.append(message)
             if len(out) == 2:
                 asyncio.get_running_loop().call_later(0.01, notifier.close)

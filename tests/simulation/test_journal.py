@@ -66,7 +66,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     """The trials that are really played, as (policy, trial)."""
     played: list[tuple[int, int]] = []
-    real = workers.perform
+    real = workers.play_trials_of_task
 
     def perform(task: workers.Task) -> list[Any]:
         finished = real(task)
@@ -74,7 +74,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
         return finished
 
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "perform", perform)
+        patch.setattr(workers, "play_trials_of_task", perform)
         yield played
 
 
@@ -329,7 +329,7 @@ def test_another_number_of_workers_may_go_on(tmp_path: Path, whole: Path) -> Non
 def test_an_error_in_the_middle_keeps_what_was_finished(
     tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = workers.perform, []
+    real, calls = workers.play_trials_of_task, []
 
     def perform(task: workers.Task) -> list[Any]:
         calls.append(task)
@@ -338,7 +338,7 @@ def test_an_error_in_the_middle_keeps_what_was_finished(
         return real(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "perform", perform)
+        patch.setattr(workers, "play_trials_of_task", perform)
         with pytest.raises(RuntimeError, match="third"):
             small(tmp_path / "run")
     assert not (tmp_path / "run" / "run.parquet").exists()

@@ -8,7 +8,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine.registry import REGISTRY
-from pmbandits.simulation.policy_specs import by_name
+from pmbandits.simulation.policy_specs import policy_by_name
 
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9])
 GINI = pmb.GiniDeviation()
@@ -47,17 +47,17 @@ def test_a_policy_by_name_plays_every_horizon() -> None:
 
 @pytest.mark.parametrize("name", ["solitary_arm", "SolitaryArm", "solitary-arm", " Solitary arm "])
 def test_names_are_read_as_people_write_them(name: str) -> None:
-    assert isinstance(by_name(name, 100), pmb.SolitaryArm)
+    assert isinstance(policy_by_name(name, 100), pmb.SolitaryArm)
 
 
 def test_every_policy_of_the_library_has_a_name_that_is_known() -> None:
     ours = {name: cls for name, cls in REGISTRY.items() if cls.__module__.startswith("pmbandits.")}
     assert len(ours) >= 18
     for name, cls in ours.items():
-        assert type(by_name(name, 5000)) is cls
+        assert type(policy_by_name(name, 5000)) is cls
 
 
 def test_options_by_name_are_checked() -> None:
-    assert by_name("pmucb", 100, {"horizon": 50}).options["horizon"] == 50
+    assert policy_by_name("pmucb", 100, {"horizon": 50}).options["horizon"] == 50
     with pytest.raises(ValueError, match=r"pmucb 'epsilom'\. .* 'epsilon'"):
-        by_name("pmucb", 100, {"epsilom": 0.1})
+        policy_by_name("pmucb", 100, {"epsilom": 0.1})

@@ -368,13 +368,13 @@ def test_finished_trials_are_kept_and_the_run_goes_on_to_the_same_bytes(
             play(**given, out=tmp_path / "stopped")
     assert not (tmp_path / "stopped" / "run.parquet").exists()
     played: list[tuple[int, int]] = []
-    real = workers.perform
+    real = workers.play_trials_of_task
 
     def perform(task: workers.Task) -> list[Any]:
         played.extend((task.number, trial) for trial in task.trials)
         return real(task)
 
-    monkeypatch.setattr(workers, "perform", perform)
+    monkeypatch.setattr(workers, "play_trials_of_task", perform)
     play(**given, out=tmp_path / "stopped")
     assert (0, 5) in played
     kept = {(0, trial) for trial in range(5)}

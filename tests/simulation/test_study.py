@@ -87,7 +87,7 @@ def test_saved_and_loaded_it_is_the_same(study: pmb.Study, tmp_path: Path) -> No
 
 
 def test_stopped_it_goes_on_as_a_whole(study: pmb.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = workers.perform, []
+    real, calls = workers.play_trials_of_task, []
 
     def perform(task: workers.Task) -> Any:
         calls.append(task.number)
@@ -96,13 +96,13 @@ def test_stopped_it_goes_on_as_a_whole(study: pmb.Study, tmp_path: Path, monkeyp
         return real(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "perform", perform)
+        patch.setattr(workers, "play_trials_of_task", perform)
         with pytest.raises(KeyboardInterrupt):
             pmb.simulate(METRICS, PROBLEMS, **GIVEN, out=tmp_path)
     before = len(calls)
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("error", JournalWarning)
-        patch.setattr(workers, "perform", lambda task: (calls.append(task.number), real(task))[1])
+        patch.setattr(workers, "play_trials_of_task", lambda task: (calls.append(task.number), real(task))[1])
         again = pmb.simulate(METRICS, PROBLEMS, **GIVEN, out=tmp_path)
     assert 0 < len(calls) - before < 24
     assert all(again[key].equals(study[key]) for key in study)

@@ -20,7 +20,7 @@ def test_every_trial_is_played_once_however_much_a_worker_finishes(jobs: int, mo
         played.extend((task.number, trial) for trial in done)
         return [{"entry": task.number, "trial": trial} for trial in done]
 
-    monkeypatch.setattr(workers, "perform", perform)
+    monkeypatch.setattr(workers, "play_trials_of_task", perform)
     entry: Any = SimpleNamespace(policy=None)
     tasks = [workers.Task(f"{k}", k, entry, None, 0, tuple(range(7 + k))) for k in range(3)]  # type: ignore[arg-type]
     found = [(row["entry"], row["trial"]) for part in workers._run_tasks(tasks, jobs, "threads") for row in part]
@@ -30,7 +30,7 @@ def test_every_trial_is_played_once_however_much_a_worker_finishes(jobs: int, mo
 def test_the_last_task_is_split_so_that_no_worker_is_idle() -> None:
     task = workers.Task("x", 0, None, None, 0, (0, 1, 2, 3, 4))  # type: ignore[arg-type]
     queue: deque[workers.Task] = deque()
-    workers._hand_out_again(queue, task, 1)
+    workers._requeue_rest_of_task(queue, task, 1)
     assert [part.trials for part in queue] == [(1, 2), (3, 4)]
-    workers._hand_out_again(queue, task, 2)
+    workers._requeue_rest_of_task(queue, task, 2)
     assert [part.trials for part in queue] == [(2, 3, 4), (1, 2), (3, 4)]

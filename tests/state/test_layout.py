@@ -25,10 +25,10 @@ from pmbandits.state.layout import (
     OFFSET_WORDS,
     SCALARS,
     SIZES,
+    memory_layout_for,
     own_fields,
-    own_words,
-    places,
-    scalars,
+    types_and_words_of_scalars,
+    words_of_own_fields,
 )
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state
@@ -47,7 +47,7 @@ def test_every_name_is_used_once() -> None:
 
 
 def test_every_single_number_has_a_word_of_its_own() -> None:
-    taken = [place for _, place in scalars(OWN).values()]
+    taken = [place for _, place in types_and_words_of_scalars(OWN).values()]
     assert sorted([*taken, *OFFSET_WORDS.values()]) == list(range(FIRST_ARRAY))
     assert set(SCALARS) == {*SIZES, *(field.name for field in FIELDS if field.single)}
     assert all(SCALARS[field.name][0] is field.type for field in FIELDS if field.single)
@@ -56,7 +56,7 @@ def test_every_single_number_has_a_word_of_its_own() -> None:
 @settings(deadline=None)
 @given(sizes)
 def test_arrays_do_not_overlap_and_leave_nothing_between_them(row: tuple[int, ...]) -> None:
-    found = places(*row)
+    found = memory_layout_for(*row)
     assert set(found.arrays) == set(OFFSET_WORDS) == {field.name for field in ARRAY_FIELDS}
     at = FIRST_ARRAY
     for _, where, shape in sorted(found.arrays.values(), key=lambda one: (one[1].start, one[1].stop)):
@@ -79,7 +79,7 @@ def test_a_memory_says_where_its_arrays_begin_also_after_it_grew(row: tuple[int,
 @settings(deadline=None)
 @given(sizes)
 def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: tuple[int, ...]) -> None:
-    found = places(*row)
+    found = memory_layout_for(*row)
     assert FIRST_ARRAY <= found.changing <= found.moving <= found.end
     for name, (_, where, _) in found.arrays.items():
         words = BY_NAME[name].lifecycle
@@ -113,7 +113,7 @@ def test_names_and_types_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize("name", sorted(name for name, cls in REGISTRY.items() if "pmbandits." in cls.__module__))
 def test_own_numbers_of_every_policy_lie_where_only_they_lie(name: str) -> None:
     cls = REGISTRY[name]
-    taken = list(own_words(cls._own).values())
+    taken = list(words_of_own_fields(cls._own).values())
     assert len(set(taken)) == len(taken)
     assert all(FIRST_OWN <= place < FIRST_ARRAY for place in taken)
 
@@ -171,7 +171,7 @@ def read() -> Any:
 @pytest.fixture(scope="module")
 def write() -> Any:
     """Write given numbers into every single number, and into the first and the last number of every array."""
-    kinds, lines = scalars(OWN), []
+    kinds, lines = types_and_words_of_scalars(OWN), []
     for k, name in enumerate(SINGLE_NAMES):
         if name not in SIZES:
             lines += [f"s.{name} = {kinds[name][0].__name__}(out[{k}, 0])"]

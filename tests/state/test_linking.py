@@ -14,7 +14,7 @@ import pytest
 
 from pmbandits.state import linking
 from pmbandits.state.layout import own_fields
-from pmbandits.state.linking import address, caller, dispatch_table, pointer_to, shared, step
+from pmbandits.state.linking import address, dispatch_table, make_caller, pointer_to, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
 
@@ -101,7 +101,7 @@ def test_a_step_is_compiled_once_and_built_into_kernels_with_any_state() -> None
         s.t += 1
         return s.t
 
-    real = linking._compiled
+    real = linking._compiled_overload
 
     def noted(own: Any, typed: Any) -> Any:
         made.append(len(own.overloads))
@@ -112,7 +112,7 @@ def test_a_step_is_compiled_once_and_built_into_kernels_with_any_state() -> None
         return bump(unpack(memory)) + 10 * bump(unpack_own(memory)) + 100 * bump(unpack_other(memory))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linking, "_compiled", noted)
+        patch.setattr(linking, "_compiled_overload", noted)
         s = memory()
         assert plain(s.address) == 321
     assert made[1:] == [1] * (len(made) - 1)
@@ -150,7 +150,7 @@ def test_a_call_with_other_types_is_refused_when_it_is_compiled() -> None:
 def test_a_kernel_can_be_called_by_an_address_that_is_handed_over() -> None:
     double = numba.njit(lambda ints, floats: 2 * ints[2])
     triple = numba.njit(lambda ints, floats: 3 * ints[2])
-    call = caller("ints, floats -> int")
+    call = make_caller("ints, floats -> int")
 
     @numba.njit
     def both(here, there, ints, floats):  # type: ignore[no-untyped-def]
@@ -210,7 +210,7 @@ def test_a_kernel_can_be_handed_over_by_its_address() -> None:
     def difference(x, y):  # type: ignore[no-untyped-def]
         return x - y
 
-    where, call = pointer_to(difference), caller("float, float -> float")
+    where, call = pointer_to(difference), make_caller("float, float -> float")
 
     @numba.njit
     def apply(x, y):  # type: ignore[no-untyped-def]

@@ -38,8 +38,8 @@ def run(folder: Path, code: str) -> str:
         file.parent.mkdir()
         file.write_text(KERNELS)
     head = f"import sys; sys.path.insert(0, {str(folder)!r})\nfrom mine.kernels import *\n"
-    head += "from pmbandits.state.precompile import compile_entry, compile_order\n"
-    head += "items = compile_order([compile_entry(first, 'float'), compile_entry(second, 'float, int')], 'mine')\n"
+    head += "from pmbandits.state.precompile import as_compile_item, compile_order\n"
+    head += "items = compile_order([as_compile_item(first, 'float'), as_compile_item(second, 'float, int')], 'mine')\n"
     return python(head + code, PMBANDITS_CACHE_DIR=str(folder / "cache"))
 
 
@@ -71,5 +71,5 @@ def test_what_was_made_is_found_on_the_disk_by_the_next_process(tmp_path: Path) 
 
 
 def test_a_kernel_that_python_calls_is_another_than_the_one_for_kernels(tmp_path: Path) -> None:
-    code = "one = compile_entry(common, 'float'); one.make(); print(one.on_disk(), items[1].on_disk(), common(1.0))"
+    code = "one = as_compile_item(common, 'float'); one.make(); print(one.on_disk(), items[1].on_disk(), common(1.0))"
     assert run(tmp_path, code) == "True False 3.0"

@@ -49,7 +49,7 @@ def test_values_of_atoms_are_the_sum_over_points(metric: pmb.Distortion) -> None
     assert part.value(metric, np.array([0.2, 0.3, 0.5])) == pytest.approx(
         choquet(metric, arms, np.array([0.3, 0.0, 0.2, 0.0]) + 0.5 * grid[0]), rel=1e-12
     )
-    mixed = table.with_mixtures(grid[:2])
+    mixed = table.table_of_mixtures(grid[:2])
     assert mixed.value(metric, np.array([0.4, 0.6])) == pytest.approx(
         choquet(metric, arms, 0.4 * grid[0] + 0.6 * grid[1]), rel=1e-12
     )
@@ -63,7 +63,7 @@ def test_values_on_panels_are_those_of_a_table_for_one_mixture_alone(metric: pmb
     for row, value in zip(grid, table.values(metric, grid), strict=True):
         alone = survival_table(metric, arms, row[None])
         assert value == pytest.approx(alone.value(metric, row), rel=1e-9)
-        thin = table.with_mixtures(row[None])
+        thin = table.table_of_mixtures(row[None])
         assert thin.value(metric, np.ones(1)) == pytest.approx(value, rel=1e-12)
 
 

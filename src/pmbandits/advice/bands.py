@@ -42,7 +42,7 @@ def distortion_range(metric: Distortion, lo: FloatArray, hi: FloatArray) -> tupl
     with np.errstate(all="ignore"):
         a, b = metric._h(lo.ravel()).reshape(lo.shape), metric._h(hi.ravel()).reshape(hi.shape)
         low, high = np.minimum(a, b), np.maximum(a, b)
-        turning_points = np.asarray(sorted(metric._critical()), dtype=np.float64)
+        turning_points = np.asarray(sorted(metric._critical_points()), dtype=np.float64)
         for turning_point, value in zip(turning_points, metric._h(turning_points), strict=True):
             inside = (lo < turning_point) & (turning_point < hi)
             low, high = np.where(inside, np.minimum(low, value), low), np.where(inside, np.maximum(high, value), high)
@@ -51,7 +51,7 @@ def distortion_range(metric: Distortion, lo: FloatArray, hi: FloatArray) -> tupl
 
 def survival_band(curve: FloatArray, n: int, failure: float, error: float = 0.0) -> tuple[FloatArray, FloatArray]:
     """Lower and upper confidence band of a survival curve of n rewards; ``error`` bounds the error of the curve."""
-    fewer, more = clip(curve - error) * n, clip(curve + error) * n
+    fewer, more = clip_to_unit_interval(curve - error) * n, clip_to_unit_interval(curve + error) * n
     if n <= _LARGEST_EXACT_SIZE:
         size = min(
             int(np.ceil(10.0 * _SIZE_GROWTH ** max(np.ceil(log(n / 10.0) / log(_SIZE_GROWTH)), 0.0))),
@@ -61,10 +61,12 @@ def survival_band(curve: FloatArray, n: int, failure: float, error: float = 0.0)
         return bands.kl_interval(fewer, n, depth)[0], bands.kl_interval(more, n, depth)[1]
     half = 0.5 * failure
     depth = float(bands.anytime_threshold(n, half))
-    low = bands.widen_beyond_quarter(fewer / n, *bands.kl_interval(fewer, n, depth))[0]
-    high = bands.widen_beyond_quarter(more / n, *bands.kl_interval(more, n, depth))[1]
+    low = bands.widen_band_where_unproven(fewer / n, *bands.kl_interval(fewer, n, depth))[0]
+    high = bands.widen_band_where_unproven(more / n, *bands.kl_interval(more, n, depth))[1]
     uniform_radius = sqrt(log(2.0 / half) / (2.0 * n))
-    return np.maximum(low, clip(fewer / n - uniform_radius)), np.minimum(high, clip(more / n + uniform_radius))
+    return np.maximum(low, clip_to_unit_interval(fewer / n - uniform_radius)), np.minimum(
+        high, clip_to_unit_interval(more / n + uniform_radius)
+    )
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,15 @@ class SurvivalBands:
     def value(self, metric: Distortion, weights: FloatArray) -> float:
         """U_h of a mixture of the curves themselves."""
         with np.errstate(all="ignore"):
-            return self.base * float(metric(1.0)) + float(metric._h(clip(weights @ self.curves)) @ self.widths)
+            return self.base * float(metric(1.0)) + float(
+                metric._h(clip_to_unit_interval(weights @ self.curves)) @ self.widths
+            )
 
     def value_bounds(self, metric: Distortion, weights: FloatArray) -> tuple[float, float]:
         """Least and largest utility of a mixture if every survival curve lies in its band."""
-        low, high = distortion_range(metric, clip(weights @ self.low), clip(weights @ self.high))
+        low, high = distortion_range(
+            metric, clip_to_unit_interval(weights @ self.low), clip_to_unit_interval(weights @ self.high)
+        )
         shift = self.base * float(metric(1.0))
         return shift + float(low @ self.widths), shift + float(high @ self.widths)
 
@@ -105,14 +111,14 @@ class SurvivalBands:
             a, b = self.low[arm] + one * span, self.low[arm] + two * span
             alone_low, alone_high = distortion_range(metric, a, b)
             mixed_low, mixed_high = distortion_range(
-                metric, clip(share * a + others_low), clip(share * b + others_high)
+                metric, clip_to_unit_interval(share * a + others_low), clip_to_unit_interval(share * b + others_high)
             )
             least = np.minimum(least, mixed_low - alone_high)
             most = np.maximum(most, mixed_high - alone_low)
         return float(least @ self.widths), float(most @ self.widths)
 
 
-def clip(curve: FloatArray) -> FloatArray:
+def clip_to_unit_interval(curve: FloatArray) -> FloatArray:
     """Survival probabilities clipped to [0, 1], against rounding errors."""
     return np.clip(curve, 0.0, 1.0)
 
@@ -127,11 +133,11 @@ def tabulate_survival(
     curves = np.stack([Atoms(s.x, s.p).sf(points[:-1]) for s in samples])
     low = high = curves
     if radii is not None:
-        low, high = clip(curves - radii[:, None]), clip(curves + radii[:, None])
+        low, high = clip_to_unit_interval(curves - radii[:, None]), clip_to_unit_interval(curves + radii[:, None])
     return SurvivalBands(float(points[0]), np.diff(points), points, curves, low, high)
 
 
-def unit_band(
+def survival_band_from_units(
     curve: FloatArray, points: FloatArray, n: int, clusters: Clusters, arm: int, failure: float
 ) -> tuple[FloatArray, FloatArray]:
     """Korn and Graubard's interval of the share of an arm's rewards above each point, from what its units say."""
@@ -143,7 +149,7 @@ def unit_band(
     weight = sizes / sizes.sum()
     if sizes.size < 2:
         return np.zeros_like(curve), np.ones_like(curve)
-    df = clusters.of_arms([arm]).spread([reward]).df if np.ptp(reward) > 0.0 else 1.0 / float(weight @ weight) - 1.0
+    df = clusters.select_arms([arm]).spread([reward]).df if np.ptp(reward) > 0.0 else 1.0 / float(weight @ weight) - 1.0
     leverage2 = (sizes.size - 1.0) / sizes.size / (1.0 - weight) ** 2
     order = np.argsort(-reward, kind="stable")
     unit, reward = unit[order], reward[order]
@@ -188,7 +194,7 @@ class Bands:
                 self.holder_constant = np.inf
         self._survival_cache: dict[tuple[int, ...], SurvivalBands] = {}
 
-    def survival(self, used: tuple[int, ...]) -> SurvivalBands:
+    def survival_bands_of_arms(self, used: tuple[int, ...]) -> SurvivalBands:
         """Survival curves of some arms on common cells, with their bands (cached)."""
         if used not in self._survival_cache:
             if len(self._survival_cache) > 4:
@@ -206,19 +212,21 @@ class Bands:
             if self.clusters is not None:
                 failure = self.failure / max(len(self.metric.jumps), 1)
                 points = empirical.points[:-1]
-                low[k], high[k] = unit_band(empirical.curves[k], points, arm.n, self.clusters, used[k], failure)
+                low[k], high[k] = survival_band_from_units(
+                    empirical.curves[k], points, arm.n, self.clusters, used[k], failure
+                )
             elif isinstance(self.support, Binary):
                 low[k], high[k] = clopper_pearson(np.round(empirical.curves[k] * arm.n), arm.n, self.failure)
             else:
                 low[k], high[k] = survival_band(empirical.curves[k], arm.n, self.failure, arm.error)
         return SurvivalBands(empirical.base, empirical.widths, empirical.points, empirical.curves, low, high)
 
-    def value(self, weights: FloatArray) -> tuple[float, float]:
+    def mixture_utility_bounds(self, weights: FloatArray) -> tuple[float, float]:
         """Least and largest utility of a mixture; infinite for heavy tails, and for units without limits."""
         if isinstance(self.support, Heavy) or (self.clusters is not None and isinstance(self.support, Real)):
             return -np.inf, np.inf
         used = np.flatnonzero(weights > 0.0)
-        survival, shares = self.survival(tuple(used.tolist())), weights[used]
+        survival, shares = self.survival_bands_of_arms(tuple(used.tolist())), weights[used]
         if not isinstance(self.support, Real):
             return survival.value_bounds(self.metric, shares)
         radius = self.holder_constant * sum(
@@ -231,7 +239,7 @@ class Bands:
         assert isinstance(self.support, Real)
         return float(radii.sub_gaussian_w1_radius(arm.n, self.support.sigma, np.log(1.0 / self.failure)))
 
-    def arm_bounds(self, arm: int) -> tuple[float, float]:
+    def arm_utility_bounds(self, arm: int) -> tuple[float, float]:
         """Least and most utility of a single arm."""
         if isinstance(self.support, Heavy) or (self.clusters is not None and isinstance(self.support, Real)):
             return -np.inf, np.inf
@@ -244,16 +252,16 @@ class Bands:
         )
         return middle - radius, middle + radius
 
-    def difference(self, weights: FloatArray, arm: int) -> tuple[float, float]:
+    def bounds_of_difference_to_arm(self, weights: FloatArray, arm: int) -> tuple[float, float]:
         """Least and most utility of a mixture minus that of a single arm."""
         share = float(weights[arm])
         if share == 1.0:
             return 0.0, 0.0
         if share > 0.0 and not isinstance(self.support, (Real, Heavy)):
             used = np.flatnonzero(weights > 0.0)
-            survival = self.survival(tuple(used.tolist()))
+            survival = self.survival_bands_of_arms(tuple(used.tolist()))
             return survival.difference_bounds(self.metric, weights[used], int(np.searchsorted(used, arm)))
-        (low, high), (least, most) = self.value(weights), self.arm_bounds(arm)
+        (low, high), (least, most) = self.mixture_utility_bounds(weights), self.arm_utility_bounds(arm)
         return low - most, high - least
 
 

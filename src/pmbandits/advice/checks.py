@@ -45,7 +45,7 @@ class HeavyTail:
         return self.exponent < _NO_MEAN_EXPONENT
 
 
-def heavy_tails(samples: Sequence[Sample]) -> list[HeavyTail]:
+def find_heavy_tails(samples: Sequence[Sample]) -> list[HeavyTail]:
     """Tails in which a variance cannot be relied on.
 
     Two estimators must agree: Hill's exponent is below 2 beyond a standard error, and the excesses are more uneven (by

@@ -38,7 +38,7 @@ class Clusters:
     reward: FloatArray
     unit: NDArray[np.int64]
 
-    def of_arms(self, arms: Sequence[int]) -> Clusters:
+    def select_arms(self, arms: Sequence[int]) -> Clusters:
         """The rows of some arms, which are renumbered in the given order."""
         place = np.full(max(int(self.arm.max(initial=0)), *arms) + 1, -1)
         place[list(arms)] = np.arange(len(arms))

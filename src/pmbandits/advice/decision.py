@@ -124,20 +124,20 @@ class Decision:
 
 def decide(advice: Advice) -> Decision:
     """The decision on one metric, from its evidence."""
-    rival = _rival(advice)
-    beaten = _beaten(advice) if advice.limits is None else set()
+    rival = _arm_to_compare_with(advice)
+    beaten = _arms_surely_worse(advice) if advice.limits is None else set()
     return Decision(
-        kind=_kind(advice),
+        kind=_decision_kind(advice),
         mixture=advice.mixture,
         beaten=tuple(n for n in advice.names if n in beaten),
         open=tuple(n for n in advice.names if n not in beaten and advice.mixture.get(n, 0.0) < 1.0),
-        difference=None if rival is None else _difference(advice, rival),
+        difference=None if rival is None else _lead_over_rival_with_interval(advice, rival),
         next_step=_next_step(advice),
         caveats=tuple(_caveats(advice)),
     )
 
 
-def _kind(advice: Advice) -> Kind:
+def _decision_kind(advice: Advice) -> Kind:
     if advice.sure == "surely" or (advice.sure == "looks" and not advice.drift):
         return "choose"
     if advice.sure == "looks":
@@ -148,7 +148,7 @@ def _kind(advice: Advice) -> Kind:
     return "leads"
 
 
-def _beaten(advice: Advice) -> set[str]:
+def _arms_surely_worse(advice: Advice) -> set[str]:
     """The arms than which the recommendation is better beyond chance.
 
     If it is not ahead of all of them, those of which this can be said at once (Bonferroni's correction).
@@ -164,7 +164,7 @@ def _beaten(advice: Advice) -> set[str]:
     return {advice.names[m.rival] for m in found.margins if times * m.p <= 1.0 - advice.level}
 
 
-def _rival(advice: Advice) -> str | None:
+def _arm_to_compare_with(advice: Advice) -> str | None:
     """The arm that the recommendation is compared with."""
     if len(advice.mixture) > 1:
         return advice.best_arm
@@ -173,7 +173,7 @@ def _rival(advice: Advice) -> str | None:
     return max(others, key=lambda a: a.utility).name if others else None
 
 
-def _difference(advice: Advice, rival: str) -> Difference:
+def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
     """The lead over the rival, with Student's interval."""
     value = advice.gain if len(advice.mixture) > 1 else advice.lead
     interval, matters = (nan, nan), None
@@ -224,7 +224,7 @@ def _caveats(advice: Advice) -> list[Caveat]:
     out += [Caveat("drift", (advice.names[d.arm],), {"early": d.early, "late": d.late}) for d in advice.drift]
     few = tuple(advice.names[k] for k in advice.evidence.few)
     if few:
-        clustered = log.kept_rows is not None and log.kept_rows.cluster is not None
+        clustered = log.kept_rows is not None and log.kept_rows.cluster_of_each_row is not None
         out.append(Caveat("few units" if clustered else "few rewards", few))
     if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.all for arm in log.arms]):
         out.append(Caveat("moment bound broken"))

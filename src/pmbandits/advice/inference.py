@@ -40,8 +40,8 @@ from pmbandits.advice.problem import FEWEST_UNITS, N_CHOOSING_PARTS, Problem
 from pmbandits.advice.standard_errors import (
     Margin,
     UtilityEstimate,
-    margins,
-    size,
+    margins_over_arms,
+    n_rewards_or_units,
     unit_vector,
 )
 from pmbandits.arms import Bandit
@@ -150,7 +150,7 @@ def compute_evidence(
         return found
     # Arms with few rewards are the problem, or arms behind the best of which a few rewards decide: the answer is about
     # the others.
-    inner = _compute_evidence(metric, problem.of_arms(enough), alpha, matters)
+    inner = _compute_evidence(metric, problem.select_arms(enough), alpha, matters)
     weights = _scatter_weights(inner.weights, enough, len(problem.samples))
     ahead = tuple(replace(m, rival=enough[m.rival]) for m in inner.margins)
     by_bands = tuple(enough[k] for k in inner.by_bands)
@@ -175,7 +175,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     alone = {k: problem.estimate(metric, unit_vector(count, k)) for k in range(count)}
     arm_utilities = np.array([alone[k].value for k in range(count)])
     weights = best_mixture(metric, problem, arm_utilities)
-    few = {k for k in range(count) if problem.is_small(k)}
+    few = {k for k in range(count) if problem.has_too_few_rewards(k)}
     cross_fit = None
     if (weights > 0.0).sum() > 1:
         testable = [] if metric.jumps else [j for j in range(count) if j not in few]
@@ -187,11 +187,13 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     rivals = [j for j in range(count) if weights[j] < 1.0]
     by_bands = list(rivals) if metric.jumps or few & set(used.tolist()) else [j for j in rivals if j in few]
     tested = [j for j in rivals if j not in set(by_bands)]
-    ahead = margins(metric, weights, samples, problem.guard, tested, problem.clusters, alone) if tested else []
+    ahead = (
+        margins_over_arms(metric, weights, samples, problem.guard, tested, problem.clusters, alone) if tested else []
+    )
     p = guarded_p = 1.0
     if rivals:
         p_values = (0.0, 0.0) if not ahead else _p_values(ahead, cross_fit if used.size > 1 else None, matters)
-        p, guarded_p = _with_bands(metric, problem, weights, p_values, by_bands, alpha)
+        p, guarded_p = _p_values_with_arms_tested_by_bands(metric, problem, weights, p_values, by_bands, alpha)
     found = make_evidence(
         metric,
         problem,
@@ -212,7 +214,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     guessed = not problem.bounded and has_infinite_slope_at_ends(metric)  # the value is too low for another reason
     if p <= alpha or used.size > 1 or metric.jumps or guessed:
         return found
-    return replace(found, value=apparent - _optimism(arm_utilities, found.errors, int(used[0])))
+    return replace(found, value=apparent - _winners_curse_bias(arm_utilities, found.errors, int(used[0])))
 
 
 def _p_values(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matters: float) -> tuple[float, float]:
@@ -226,7 +228,7 @@ def _p_values(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matters: flo
     return min(times * worst, 1.0), min(times * guarded, 1.0)
 
 
-def _with_bands(
+def _p_values_with_arms_tested_by_bands(
     metric: Distortion,
     problem: Problem,
     weights: FloatArray,
@@ -238,12 +240,12 @@ def _with_bands(
     p, guarded_p = p_values
     if by_bands and p <= alpha:
         inside = Bands(metric, problem.samples, problem.support, 1.0 - alpha, problem.clusters)
-        shown = all(inside.difference(weights, j)[0] > 0.0 for j in by_bands)
+        shown = all(inside.bounds_of_difference_to_arm(weights, j)[0] > 0.0 for j in by_bands)
         p, guarded_p = (max(p, alpha), max(guarded_p, alpha)) if shown else (1.0, 1.0)
     return p, guarded_p
 
 
-def _optimism(utilities: FloatArray, errors: FloatArray, best: int) -> float:
+def _winners_curse_bias(utilities: FloatArray, errors: FloatArray, best: int) -> float:
     """By how much the arm that looks best is likely to look better than it is, because it was picked for that.
 
     Data are drawn again around the utilities that were found, with their standard errors: how far above its own
@@ -276,8 +278,8 @@ def make_evidence(
         error=sqrt(own.variance),
         df=own.df,
         curvature_error=mixed.curvature_error(),
-        slack=mixed.slack(),
-        smallest_n=min(size(problem.samples, i, problem.clusters) for i in used),
+        slack=mixed.coarsening_and_kink_error(),
+        smallest_n=min(n_rewards_or_units(problem.samples, i, problem.clusters) for i in used),
         **decided,
     )
 
@@ -291,7 +293,7 @@ def best_mixture(metric: Distortion, problem: Problem, arm_utilities: FloatArray
     most = 1_024 if metric.shape == "neither" else 1 << 20
     distributions = [_thinned_atoms(sample, most) for sample in problem.samples]
     if count > _MOST_ORACLE_ARMS:  # few arms at a time; of those that are searched among, the best alone
-        return choose_mixture(metric, problem.samples)[0]
+        return approximate_best_mixture_and_arm(metric, problem.samples)[0]
     best = oracle(
         metric, Bandit(distributions, [arm.name for arm in problem.log.arms], support=_oracle_support(problem.support))
     )
@@ -329,9 +331,9 @@ def _cross_fit(
         alone = utility_of_mixture(metric, samples, unit_vector(count, arm))
         return utility_of_mixture(metric, samples, mixture) - alone
 
-    for one, two in problem.divisions():
-        chosen, best_arm = choose_mixture(metric, problem.of_parts(one)[0])
-        samples, clusters = problem.of_parts(two)
+    for one, two in problem.cross_fitting_splits():
+        chosen, best_arm = approximate_best_mixture_and_arm(metric, problem.select_parts(one)[0])
+        samples, clusters = problem.select_parts(two)
         sizes = np.array([s.n for s in samples])
         if (sizes[chosen > 0.0] == 0).any() or sizes[best_arm] == 0:
             continue
@@ -341,7 +343,7 @@ def _cross_fit(
             refit_gains.append(gain(samples, weights, best_alone))
         ahead: list[Margin] = []
         if is_mixture and testable:
-            ahead = margins(metric, chosen, samples, guard, [j for j in testable if sizes[j] > 1], clusters)
+            ahead = margins_over_arms(metric, chosen, samples, guard, [j for j in testable if sizes[j] > 1], clusters)
         p_values.append(max((m.p for m in ahead), default=1.0))
         guarded_p_values.append(max((1.0 if m.guarded is None else m.guarded.p for m in ahead), default=1.0))
     if not gains:
@@ -353,7 +355,7 @@ def _cross_fit(
     return _CrossFit(float(np.mean(gains)) - bias, p_values, guarded_p_values, len(gains))
 
 
-def choose_mixture(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, int]:
+def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, int]:
     """The best mixture of some samples (approximate, fast) and the best single arm."""
     present = [k for k, s in enumerate(samples) if s.n]
     count = len(samples)
@@ -412,7 +414,7 @@ def utility_of_mixture(metric: Distortion, samples: Sequence[Sample], weights: F
     return metric.value(x, np.concatenate([weights[k] * samples[k].p for k in used]))
 
 
-def holm(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_]:
+def holm_rejections(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_]:
     """Which hypotheses Holm's procedure rejects at family-wise error rate alpha, from their p-values."""
     order = np.argsort(p_values, kind="stable")
     out = np.zeros(len(p_values), dtype=bool)

@@ -60,10 +60,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.2g} %"
 
 
-def two_digits(value: float) -> str:
+def format_two_digits(value: float) -> str:
     """A number with two significant digits.
 
-    >>> two_digits(34.4), two_digits(0.6174), two_digits(100.0)
+    >>> format_two_digits(34.4), format_two_digits(0.6174), format_two_digits(100.0)
     ('34', '0.62', '100')
     """
     return f"{value:.0f}" if abs(value) >= 10.0 else f"{value:.2g}"

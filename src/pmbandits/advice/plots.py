@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmbandits._plot_style import save_figure, style
+from pmbandits._plot_style import pyplot_in_library_style, save_figure
 from pmbandits.advice.curves import quantile
 from pmbandits.advice.sentences import verdict
-from pmbandits.palette import COLOURS, MIXTURE, colour, dash
+from pmbandits.palette import COLOURS, MIXTURE, arm_line_style, colour
 from pmbandits.plots import plot_arms
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
     """Draw distributions, distorted survival curves and utilities of the arms side by side (:meth:`Advice.plot`)."""
     chosen = sorted(advice.by_share()[:6])
-    with style() as plt:
+    with pyplot_in_library_style() as plt:
         figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
         plot_arms([advice.estimates[k] for k in chosen], left, places=chosen)
         points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
@@ -33,7 +33,7 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
             for k in chosen:
                 distorted = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
                 label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
-                middle.step(points, distorted, where="post", color=colour(k), ls=dash(k), lw=1.8, label=label)
+                middle.step(points, distorted, where="post", color=colour(k), ls=arm_line_style(k), lw=1.8, label=label)
             if len(advice.mixture) > 1:
                 above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
                 distorted, label = (
@@ -94,7 +94,7 @@ def _crop_to_readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes
 def plot_advice_table(advice: Sequence[Advice], *, path: str | Path | None = None) -> Axes:
     """Draw the recommended shares of each metric as stacked bars (:meth:`AdviceTable.plot`)."""
     played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
-    with style() as plt:
+    with pyplot_in_library_style() as plt:
         figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
         rows = np.arange(len(advice))
         start = np.zeros(len(advice))

@@ -94,21 +94,21 @@ class Preview:
         self._thinned_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in thinned])
         self._coarse_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in coarse])
         self._warm_start = np.full(len(self.names), 1.0 / len(self.names))
-        self.unconstrained = lru_cache(maxsize=256)(self._unconstrained)
+        self.unconstrained = lru_cache(maxsize=256)(self._best_unconstrained_mixture)
 
     def best_mixture(self, metric: Distortion, limits: Limits | None = None) -> PreviewResult:
         """The best mixture for a preference, within limits if there are any."""
         weights, value, arm_utilities = self.unconstrained(metric)
         if limits is None or not len(limits) or limits.keeps(weights):
             return PreviewResult(weights, value, arm_utilities, value, self.loss)
-        constrained = self._constrained(metric, limits, arm_utilities)
+        constrained = self._best_constrained_mixture(metric, limits, arm_utilities)
         return PreviewResult(constrained, self.utility(metric, constrained), arm_utilities, value, self.loss)
 
     def utility(self, metric: Distortion, weights: FloatArray) -> float:
         """The utility of a mixture in the data."""
         return self._full_pool.value(metric, weights)
 
-    def _unconstrained(self, metric: Distortion) -> tuple[FloatArray, float, FloatArray]:
+    def _best_unconstrained_mixture(self, metric: Distortion) -> tuple[FloatArray, float, FloatArray]:
         samples = self.problem.samples
         arm_utilities = utilities_of_arms(metric, samples)
         best = int(np.argmax(arm_utilities))
@@ -118,9 +118,9 @@ class Preview:
         if metric.shape == "concave":
             # A start with a share of every arm: an interior point method cannot leave the border.
             start = 0.8 * self._warm_start + 0.2 / arm_utilities.size
-            weights = self._best_concave(metric, start, arm_utilities)
+            weights = self._best_mixture_for_concave_metric(metric, start, arm_utilities)
         else:
-            weights = self._search_any_shape(
+            weights = self._best_mixture_by_local_search(
                 metric, np.eye(arm_utilities.size)[np.argsort(-arm_utilities, kind="stable")[:_MOST_ARMS]]
             )
         weights = np.where(weights < 1e-3, 0.0, weights)
@@ -131,7 +131,7 @@ class Preview:
         self._warm_start = weights
         return weights, value, arm_utilities
 
-    def _best_concave(
+    def _best_mixture_for_concave_metric(
         self, metric: Distortion, start: FloatArray, arm_utilities: FloatArray, polytope: Polytope | None = None
     ) -> FloatArray:
         """The best mixture for a concave metric, among all or among those of a polytope."""
@@ -139,7 +139,7 @@ class Preview:
         scale = max(float(np.abs(arm_utilities).max()), 1e-12 * float(pool.cell_widths.sum()), 1e-300)
         return maximise_concave(metric, pool, start, accuracy=1e-4, scale=scale, polytope=polytope).weights
 
-    def _search_any_shape(self, metric: Distortion, columns: FloatArray) -> FloatArray:
+    def _best_mixture_by_local_search(self, metric: Distortion, columns: FloatArray) -> FloatArray:
         """Local search for h of any shape among averages of columns: arms, or vertices of the allowed mixtures."""
 
         def values_at(shares: FloatArray) -> FloatArray:
@@ -158,14 +158,14 @@ class Preview:
         shares, _ = max(improved, key=lambda pair: pair[1])
         return np.asarray(shares @ columns)
 
-    def _constrained(self, metric: Distortion, limits: Limits, arm_utilities: FloatArray) -> FloatArray:
+    def _best_constrained_mixture(self, metric: Distortion, limits: Limits, arm_utilities: FloatArray) -> FloatArray:
         polytope = limits.polytope
         if metric.shape == "linear":
             top = polytope.maximise_linear(arm_utilities)
             assert top is not None
             return top.at
         if metric.shape == "concave":
-            return self._best_concave(metric, self._warm_start, arm_utilities, polytope)
+            return self._best_mixture_for_concave_metric(metric, self._warm_start, arm_utilities, polytope)
         corners = polytope.corners(_MOST_VERTICES)
         if corners is None:
             rng = np.random.default_rng(0)
@@ -175,4 +175,4 @@ class Preview:
         utility = self._coarse_pool.values(metric, corners)
         if metric.shape == "convex":
             return np.asarray(corners[int(np.argmax(utility))])
-        return self._search_any_shape(metric, corners[np.argsort(-utility, kind="stable")[:_MOST_COLUMNS]])
+        return self._best_mixture_by_local_search(metric, corners[np.argsort(-utility, kind="stable")[:_MOST_COLUMNS]])

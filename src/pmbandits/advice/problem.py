@@ -16,8 +16,8 @@ from pmbandits.advice.standard_errors import (
     RewardRange,
     UtilityEstimate,
     mixture_estimate,
+    n_rewards_or_units,
     pseudo_rewards_for,
-    size,
 )
 from pmbandits.logs import N_PARTS, ArmLog, Log, Sample
 from pmbandits.metrics.distortion import Distortion
@@ -58,33 +58,33 @@ class Problem:
         ends = _pseudo_reward_ends(samples, self.support)
         object.__setattr__(self, "guard", Guard(ends, seen, pseudo_rewards_for(self.alpha), self.declared))
         rows, clusters = self.log.kept_rows, None
-        if rows is not None and rows.cluster is not None:
-            clusters = Clusters(rows.arm, rows.reward, rows.cluster)
+        if rows is not None and rows.cluster_of_each_row is not None:
+            clusters = Clusters(rows.arm, rows.reward, rows.cluster_of_each_row)
         object.__setattr__(self, "clusters", clusters)
 
-    def is_small(self, arm: int) -> bool:
+    def has_too_few_rewards(self, arm: int) -> bool:
         """Whether an arm has too few rewards (or units) for standard errors."""
         fewest = FEWEST_FOR_STANDARD_ERRORS if self.clusters is None else FEWEST_UNITS
-        return size(self.samples, arm, self.clusters) < fewest
+        return n_rewards_or_units(self.samples, arm, self.clusters) < fewest
 
     @property
     def bounded(self) -> bool:
         """Whether it was declared between which numbers rewards lie."""
         return self.declared and not isinstance(self.support, (Real, Heavy))
 
-    def of_parts(self, parts: Sequence[int]) -> tuple[list[Sample], Clusters | None]:
+    def select_parts(self, parts: Sequence[int]) -> tuple[list[Sample], Clusters | None]:
         """Samples and clusters of the rewards in some of the random parts."""
         rows, clusters = self.log.kept_rows, None
-        if rows is not None and rows.cluster is not None:
+        if rows is not None and rows.cluster_of_each_row is not None:
             mine = np.isin(rows.part, parts)
-            clusters = Clusters(rows.arm[mine], rows.reward[mine], rows.cluster[mine])
-        return [arm.of_parts(parts) for arm in self.log.arms], clusters
+            clusters = Clusters(rows.arm[mine], rows.reward[mine], rows.cluster_of_each_row[mine])
+        return [arm.select_parts(parts) for arm in self.log.arms], clusters
 
-    def of_arms(self, arms: Sequence[int]) -> Problem:
+    def select_arms(self, arms: Sequence[int]) -> Problem:
         """The problem of some of the arms alone."""
         rows = self.log.kept_rows
         if rows is not None:
-            rows = rows.of_arms(arms)
+            rows = rows.select_arms(arms)
         log = replace(self.log, arms=tuple(self.log.arms[k] for k in arms), kept_rows=rows)
         return replace(self, log=log)
 
@@ -92,7 +92,7 @@ class Problem:
         """The utility of a mixture of all rewards, with its standard error."""
         return mixture_estimate(metric, weights, self.samples, self.guard, self.clusters)
 
-    def divisions(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def cross_fitting_splits(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Several divisions of the parts into those that choose and those that measure.
 
         They come in groups of eight rotations, in which every part chooses equally often, so that no part counts more.

@@ -14,13 +14,13 @@ from pmbandits import _validation
 from pmbandits.advice import checks, sentences
 from pmbandits.advice.bands import Bands, estimate_with_band
 from pmbandits.advice.groups import AdviceByGroup, group_names
-from pmbandits.advice.inference import Evidence, compute_evidence, holm
+from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
 from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem
 from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
-from pmbandits.advice.sample_size import more_rewards
+from pmbandits.advice.sample_size import n_more_rewards_needed
 from pmbandits.advice.share_constraints import compute_evidence_constrained
-from pmbandits.advice.standard_errors import size
+from pmbandits.advice.standard_errors import n_rewards_or_units
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Log, ReadSettings, read
@@ -257,17 +257,22 @@ def advise_on_problem(
     log, alpha = problem.log, 1.0 - level
     problem = replace(problem, alpha=alpha / len(metrics))
     constraints = None if shares is None else limits(shares, [a.name for a in log.arms])
-    tails = () if problem.declared else tuple(checks.heavy_tails(problem.samples))
+    tails = () if problem.declared else tuple(checks.find_heavy_tails(problem.samples))
     found: list[tuple[Evidence, dict[str, ShadowPrice]]]
     if constraints is None:
         found = [
-            (compute_evidence(m, problem, alpha / len(metrics), matters, [t.arm for t in _tails(tails, m)]), {})
+            (
+                compute_evidence(
+                    m, problem, alpha / len(metrics), matters, [t.arm for t in _heavy_tails_that_matter(tails, m)]
+                ),
+                {},
+            )
             for m in metrics
         ]
     else:
         found = [compute_evidence_constrained(m, problem, constraints) for m in metrics]
-    passed = holm([evidence.p for evidence, _ in found], alpha)
-    proven = holm([evidence.guarded_p for evidence, _ in found], alpha)
+    passed = holm_rejections([evidence.p for evidence, _ in found], alpha)
+    proven = holm_rejections([evidence.guarded_p for evidence, _ in found], alpha)
     shared = _Shared(
         problem=problem,
         level=level,
@@ -306,7 +311,7 @@ class _Shared:
     repeat: str
 
 
-def _tails(tails: Sequence[checks.HeavyTail], metric: Distortion) -> tuple[checks.HeavyTail, ...]:
+def _heavy_tails_that_matter(tails: Sequence[checks.HeavyTail], metric: Distortion) -> tuple[checks.HeavyTail, ...]:
     """The heavy tails on which a metric depends."""
     return tuple(tail for tail in tails if checks.depends_on_tail(metric, tail.upper))
 
@@ -337,23 +342,23 @@ def _build_advice(
     """
     problem, log, support = shared.problem, shared.problem.log, shared.problem.support
     names = tuple(arm.name for arm in log.arms)
-    all_tails = _tails(shared.tails, metric)
+    all_tails = _heavy_tails_that_matter(shared.tails, metric)
     tails = tuple(tail for tail in all_tails if tail.arm not in evidence.left_out)
     passed = passed and not shared.apart and not shared.serial
     sure: Sure = "unclear"
     if passed and not tails:
-        sure = _how_sure(shared, metric) if proven and not evidence.left_out else "looks"
+        sure = _certainty_of_recommendation(shared, metric) if proven and not evidence.left_out else "looks"
     verdict: Verdict = "single arm"
     if evidence.is_mixture or shared.constraints is not None:
         verdict = _VERDICTS[sure]
     best = int(np.argmax(evidence.arm_utilities if evidence.is_mixture else evidence.weights))
     bands = Bands(metric, problem.samples, support, shared.level, problem.clusters)
     value, _ = _clip_to_metric_range((evidence.value, evidence.value), metric, problem)
-    bounds = _bounds(shared, evidence, bands)
+    bounds = _guaranteed_utility_bounds(shared, evidence, bands)
     known = not tails and (problem.bounded or not checks.has_infinite_slope_at_ends(metric))
-    interval = _interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
+    interval = _approximate_utility_interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
-        interval = _finite_or_nan(bands.value(evidence.weights))
+        interval = _finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
     return Advice(
         metric=metric,
         names=names,
@@ -369,7 +374,7 @@ def _build_advice(
         evidence=evidence,
         sure=sure,
         verdict=verdict,
-        more={} if passed or shared.apart or shared.serial else _more_rewards(shared, evidence),
+        more={} if passed or shared.apart or shared.serial else _more_rewards_needed_by_arm(shared, evidence),
         arms=_arm_advice(shared, metric, evidence, bands, known, {tail.arm for tail in all_tails}),
         level=shared.level,
         support=support,
@@ -387,14 +392,14 @@ def _build_advice(
         serial=shared.serial,
         repeat=shared.repeat,
         log=log,
-        estimates=_estimates(problem, bands.failure),
+        estimates=_arm_estimates_with_bands(problem, bands.failure),
     )
 
 
 _VERDICTS: dict[Sure, Verdict] = {"surely": "real", "looks": "looks real", "unclear": "could be noise"}
 
 
-def _how_sure(shared: _Shared, metric: Distortion) -> Sure:
+def _certainty_of_recommendation(shared: _Shared, metric: Distortion) -> Sure:
     """How sure a recommendation is that is beyond chance: not "surely" if something that it rests on is not known."""
     problem = shared.problem
     known = problem.bounded or (
@@ -405,20 +410,20 @@ def _how_sure(shared: _Shared, metric: Distortion) -> Sure:
     return "surely" if known and not shared.drift else "looks"
 
 
-def _bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:
+def _guaranteed_utility_bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:
     """Bounds of the utility that always hold; NaN where rewards are not independent, or where there are none."""
     problem = shared.problem
     weighted = any(s.squares is not None for s in problem.samples)
     if not problem.declared or problem.clusters is not None or weighted or shared.drift:
         return nan, nan
-    return _finite_or_nan(bands.value(evidence.weights))
+    return _finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
 
 
 def _finite_or_nan(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds if all(map(isfinite, bounds)) else (nan, nan)
 
 
-def _interval(
+def _approximate_utility_interval(
     shared: _Shared, evidence: Evidence, bands: Bands, value: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
     """An approximate interval of the utility, no wider than the bounds that always hold."""
@@ -428,16 +433,16 @@ def _interval(
     return low, high
 
 
-def _more_rewards(shared: _Shared, evidence: Evidence) -> dict[str, int]:
+def _more_rewards_needed_by_arm(shared: _Shared, evidence: Evidence) -> dict[str, int]:
     """How many more rewards of each arm would settle the question; empty if no reasonable number would."""
     arms = shared.problem.log.arms
     if not evidence.margins or shared.constraints is not None:
         return {}
-    more = more_rewards(evidence, [a.n for a in arms], (1.0 - shared.level) / shared.family, shared.matters)
+    more = n_more_rewards_needed(evidence, [a.n for a in arms], (1.0 - shared.level) / shared.family, shared.matters)
     return {arms[k].name: count for k, count in more.items()}
 
 
-def _estimates(problem: Problem, failure: float) -> tuple[ArmEstimate, ...]:
+def _arm_estimates_with_bands(problem: Problem, failure: float) -> tuple[ArmEstimate, ...]:
     """The arms with their bands, for plots; none if there are very many."""
     if len(problem.samples) > _MOST_ARMS_ESTIMATED:
         return ()
@@ -458,10 +463,15 @@ def _arm_advice(
     for k, (arm, sample) in enumerate(zip(problem.log.arms, problem.samples, strict=True)):
         utility = float(evidence.arm_utilities[k])
         interval = nan, nan
-        if known and k not in heavy and size(problem.samples, k, problem.clusters) >= FEWEST_UNITS and sample.n >= 5:
+        if (
+            known
+            and k not in heavy
+            and n_rewards_or_units(problem.samples, k, problem.clusters) >= FEWEST_UNITS
+            and sample.n >= 5
+        ):
             near = utility - float(half_widths[k]), utility + float(half_widths[k])
             if metric.jumps:  # a standard error says little there
-                near = _finite_or_nan(bands.arm_bounds(k))
+                near = _finite_or_nan(bands.arm_utility_bounds(k))
             interval = _clip_to_metric_range(near, metric, problem)
         mean = float(sample.x @ sample.p)
         out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, utility, interval))

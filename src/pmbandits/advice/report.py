@@ -14,7 +14,7 @@ from pmbandits._files import write_atomically
 from pmbandits.advice import charts, sentences
 from pmbandits.advice.inference import utility_of_mixture
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.advice.numbers import NumberFormat, two_digits
+from pmbandits.advice.numbers import NumberFormat, format_two_digits
 from pmbandits.supports import Binary, Finite, Interval
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def markdown(result: Advice | AdviceTable, *, title: str = "", author: str = "")
 @cache
 def _templates() -> Environment:
     folder = Path(__file__).parent / "templates"
-    made = _html.environment(lambda name: (folder / name).read_text(encoding="utf-8"))
+    made = _html.jinja_environment(lambda name: (folder / name).read_text(encoding="utf-8"))
     made.globals |= {
         "most_drawn": _MOST_ARMS_DRAWN,
         "width": charts.WIDTH,
@@ -104,7 +104,7 @@ def _render(template: str, result: Advice | AdviceTable, title: str = "", author
             losses=_cross_losses_table(all_advice),
             survival=survival,
             survival_note=survival_note,
-            data_rows=_data_rows(first),
+            data_rows=_data_summary_rows(first),
         )
     )
 
@@ -146,14 +146,14 @@ def cross_metric_losses(all_advice: Sequence[Advice]) -> list[list[str]]:
             if lost <= 1e-9 * abs(best):
                 cells.append("–")
             elif best > 0.0:
-                cells.append(f"{two_digits(100 * lost / best)} %")
+                cells.append(f"{format_two_digits(100 * lost / best)} %")
             else:
                 cells.append(NumberFormat.for_resolution([lost], row_advice.log.measured_in).with_unit(lost))
         out.append(cells)
     return out
 
 
-def _data_rows(advice: Advice) -> list[tuple[str, str]]:
+def _data_summary_rows(advice: Advice) -> list[tuple[str, str]]:
     log = advice.log
     counts = [arm.n for arm in log.arms]
     return [

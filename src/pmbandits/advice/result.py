@@ -242,7 +242,7 @@ class Advice:
     def _repr_html_(self) -> str:
         from pmbandits.advice import report
 
-        return _html.titled_block(repr(self.metric), report.html_body(self))
+        return _html.html_titled_block(repr(self.metric), report.html_body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The arms as a table: name, rewards, average, score (if it is another number), interval, share."""
@@ -256,14 +256,14 @@ class Advice:
                 written.interval((self.shown(a.interval[0]), self.shown(a.interval[1]))),
                 sentences.share_text(self, a.share),
             )
-            for a in self._shown()
+            for a in self._arms_to_show()
         ]
 
     def by_share(self) -> list[int]:
         """The places of the arms: the largest share first, then the largest utility."""
         return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.arms[k].utility))
 
-    def _shown(self) -> list[ArmAdvice]:
+    def _arms_to_show(self) -> list[ArmAdvice]:
         """The arms that matter: those recommended, then the best others."""
         most = 12 if len(self.arms) <= 12 else max(sentences.MOST_ARMS_NAMED, len(self.mixture))
         return [self.arms[k] for k in self.by_share()[:most]]
@@ -271,7 +271,7 @@ class Advice:
     @property
     def hidden(self) -> int:
         """How many arms the table of :meth:`rows` leaves out."""
-        return len(self.arms) - len(self._shown())
+        return len(self.arms) - len(self._arms_to_show())
 
     def to_dict(self) -> dict[str, Any]:
         """A description that can be written as JSON."""
@@ -280,9 +280,9 @@ class Advice:
             "metric": _metric_dict(self.metric),
             "decision": self.decision.to_dict(),
             "mixture": self.mixture,
-            "value": _finite((self.value,))[0],
-            "interval": _finite(self.interval),
-            "bounds": _finite(self.bounds),
+            "value": _replace_infinite_by_none((self.value,))[0],
+            "interval": _replace_infinite_by_none(self.interval),
+            "bounds": _replace_infinite_by_none(self.bounds),
             "value_in_the_data": self.apparent,
             "best_arm": self.best_arm,
             "best_arm_value": self.best_arm_value,
@@ -310,7 +310,7 @@ class Advice:
                     "share": a.share,
                     "mean": a.mean,
                     "utility": a.utility,
-                    "interval": _finite(a.interval),
+                    "interval": _replace_infinite_by_none(a.interval),
                 }
                 for a in self.arms
             ],
@@ -399,7 +399,7 @@ class AdviceTable(Sequence[Advice]):
     def _repr_html_(self) -> str:
         from pmbandits.advice import report
 
-        return _html.titled_block("How the advice changes with what you value", report.html_body(self))
+        return _html.html_titled_block("How the advice changes with what you value", report.html_body(self))
 
     def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
         """Write a report or a picture, as :meth:`Advice.save` does."""
@@ -418,7 +418,7 @@ class AdviceTable(Sequence[Advice]):
         return plot_advice_table(self.advice, path=path)
 
 
-def _finite(numbers: Sequence[float]) -> list[float | None]:
+def _replace_infinite_by_none(numbers: Sequence[float]) -> list[float | None]:
     return [float(x) if isfinite(x) else None for x in numbers]
 
 

@@ -16,7 +16,9 @@ _POWER = 0.8  # the probability with which the question is settled then
 _LARGEST_FACTOR = 100.0  # times as many rewards, beyond which more data is no advice
 
 
-def more_rewards(evidence: Evidence, sizes: Sequence[int], alpha: float, matters: float = 0.0) -> dict[int, int]:
+def n_more_rewards_needed(
+    evidence: Evidence, sizes: Sequence[int], alpha: float, matters: float = 0.0
+) -> dict[int, int]:
     """How many more rewards of which arms settle the question with probability 0.8, if arms differ as in the data.
 
     The sizes are those of the arms in rewards. It is empty if no reasonable number settles it. For a single arm and one
@@ -37,7 +39,7 @@ def more_rewards(evidence: Evidence, sizes: Sequence[int], alpha: float, matters
         pair = (factor, factor)
         if single:
             mine, theirs = (float(evidence.plain_errors[k]) ** 2 for k in (used[0], j))
-            pair = _allocate(mine, theirs, sizes[used[0]], sizes[j], factor)
+            pair = _growth_factors_of_two_arms(mine, theirs, sizes[used[0]], sizes[j], factor)
         growth[j] = max(growth.get(j, 1.0), pair[1])
         for k in used:
             growth[k] = max(growth[k], pair[0])
@@ -68,7 +70,7 @@ def growth_factor(margin: Margin, alpha: float, matters: float, *, split: bool) 
     return high if high <= _LARGEST_FACTOR else inf
 
 
-def _allocate(mine: float, theirs: float, n: int, m: int, factor: float) -> tuple[float, float]:
+def _growth_factors_of_two_arms(mine: float, theirs: float, n: int, m: int, factor: float) -> tuple[float, float]:
     """Factors by which two arms grow, with fewest rewards, so that the sum of two variances falls by a factor."""
     target = (mine + theirs) / factor
     if mine <= 0.0 or theirs <= 0.0 or target <= 0.0:

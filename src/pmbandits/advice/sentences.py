@@ -15,7 +15,7 @@ from pmbandits.advice.checks import TAIL_ROBUST_METRICS, has_infinite_slope_at_e
 from pmbandits.advice.decision import Caveat, Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.advice.numbers import NumberFormat, percent, two_digits
+from pmbandits.advice.numbers import NumberFormat, format_two_digits, percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.logs import Finding
 from pmbandits.logs.row_report import PLACEHOLDER
@@ -149,7 +149,7 @@ def price(advice: Advice) -> str:
     if best.mean - given <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
         return ""
     written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
-    less = f" ({two_digits(100 * (1 - given / best.mean))} % less)" if given > 0.0 and not advice.loss else ""
+    less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if given > 0.0 and not advice.loss else ""
     name = arm_label(best.name, advice.log.arm_column)
     ours, theirs = (written.with_unit(advice.shown(mean)) for mean in (given, best.mean))
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
@@ -487,13 +487,17 @@ def _miss(advice: Advice) -> str:
 
 def _count(advice: Advice, name: str) -> str:
     n = advice.arms[advice.names.index(name)].n
-    return f"{n:,}" if advice.log.kept_rows is None or advice.log.kept_rows.cluster is None else f"{n:,} rewards of few"
+    return (
+        f"{n:,}"
+        if advice.log.kept_rows is None or advice.log.kept_rows.cluster_of_each_row is None
+        else f"{n:,} rewards of few"
+    )
 
 
 def _fewest_text(advice: Advice) -> str:
     """How many rewards, units or blocks of time standard errors need."""
     rows = advice.log.kept_rows
-    if rows is None or rows.cluster is None:
+    if rows is None or rows.cluster_of_each_row is None:
         return f"{FEWEST_FOR_STANDARD_ERRORS} rewards"
     return f"{FEWEST_UNITS} {'units' if rows.unit is not None else 'blocks of time'}"
 

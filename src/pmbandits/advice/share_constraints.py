@@ -13,7 +13,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.advice.inference import (
     Evidence,
-    choose_mixture,
+    approximate_best_mixture_and_arm,
     make_evidence,
     utilities_of_arms,
     utility_of_mixture,
@@ -45,7 +45,7 @@ def compute_evidence_constrained(
     others = [] if corners is None else [c for c in corners if np.abs(c - weights).max() > 1e-6]
     tested_margins: list[Margin] = []
     p, guarded_p, divisions = 1.0, 1.0, 0
-    few = tuple(k for k in range(len(samples)) if problem.is_small(k))
+    few = tuple(k for k in range(len(samples)) if problem.has_too_few_rewards(k))
     if corners is not None and not few and not metric.jumps:
         tested_margins = [
             margin_between(metric, weights, c, samples, problem.guard, clusters, rival=k) for k, c in enumerate(others)
@@ -87,11 +87,13 @@ def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tup
     """Held-out p-values: choose a mixture of vertices on some rewards, measure on the others."""
     p_values, guarded = [1.0], [1.0]
     guard = problem.guard.times((N_PARTS - N_CHOOSING_PARTS) / N_PARTS)
-    for one, two in problem.divisions():
-        choosing, (samples, clusters) = problem.of_parts(one)[0], problem.of_parts(two)
+    for one, two in problem.cross_fitting_splits():
+        choosing, (samples, clusters) = problem.select_parts(one)[0], problem.select_parts(two)
         if min(s.n for s in (*choosing, *samples)) == 0:
             continue
-        shares, _ = choose_mixture(metric, [_mixture_as_sample(choosing, corner) for corner in corners])
+        shares, _ = approximate_best_mixture_and_arm(
+            metric, [_mixture_as_sample(choosing, corner) for corner in corners]
+        )
         chosen = np.clip(shares @ corners, 0.0, None)
         ahead = [margin_between(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)]
         p_values.append(max(m.p for m in ahead))

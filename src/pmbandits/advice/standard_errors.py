@@ -34,7 +34,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri, stdtr
 
 from pmbandits._validation import FloatArray
-from pmbandits.advice.bands import SurvivalBands, clip, tabulate_survival
+from pmbandits.advice.bands import SurvivalBands, clip_to_unit_interval, tabulate_survival
 from pmbandits.advice.clusters import Clusters, Spread
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
@@ -64,7 +64,7 @@ class Guard:
     pseudo_rewards: float
     declared: bool
 
-    def of_arms(self, arms: Sequence[int]) -> Guard:
+    def select_arms(self, arms: Sequence[int]) -> Guard:
         """The guard of some arms."""
         return replace(self, ends=[self.ends[i] for i in arms], seen=[self.seen[i] for i in arms])
 
@@ -142,20 +142,22 @@ class UtilityEstimate:
         self.metric, self.samples, self.shares, self.clusters, self.guard = metric, samples, shares, clusters, guard
         ends = min(low for low, _ in guard.ends), max(high for _, high in guard.ends)
         self.ends = np.asarray(ends)
-        self.survival = _tabulate_single(samples[0], ends) if len(samples) == 1 else tabulate_survival(samples, ends)
+        self.survival = (
+            _tabulate_single_survival(samples[0], ends) if len(samples) == 1 else tabulate_survival(samples, ends)
+        )
         self.survival_floor = 0.5 / max(s.n for s in samples)
         self.value = self.survival.value(metric, shares)
-        self.influence = self._influence(shares)
+        self.influence = self._influence_function(shares)
 
     def arm_value(self, at: int) -> float:
         """The utility of one of the arms."""
         return self.survival.value(self.metric, unit_vector(self.shares.size, at))
 
-    def slack(self, minus_arm: int | None = None) -> float:
+    def coarsening_and_kink_error(self, minus_arm: int | None = None) -> float:
         """What coarsening and kinks of h may add to the error of the utility, or of its difference to an arm."""
-        total = self._kink_slack(self.shares)
+        total = self._kink_error(self.shares)
         if minus_arm is not None:
-            total += self._kink_slack(unit_vector(self.shares.size, minus_arm))
+            total += self._kink_error(unit_vector(self.shares.size, minus_arm))
         errors = np.array([s.error for s in self.samples])
         if errors.any():
             full_range = tabulate_survival(self.samples, (float(self.ends[0]), float(self.ends[1])), errors)
@@ -167,7 +169,7 @@ class UtilityEstimate:
                 total += max(self.value - self.arm_value(minus_arm) - low, 0.0)
         return total
 
-    def _kink_slack(self, shares: FloatArray) -> float:
+    def _kink_error(self, shares: FloatArray) -> float:
         """What kinks of h may add to the error.
 
         To first order h is a line; where a curve may lie on the other side of a corner it leaves the line by the
@@ -176,7 +178,10 @@ class UtilityEstimate:
         kinks = self.metric.kinks
         if not kinks:
             return 0.0
-        curve, away = shares @ self.survival.curves, _KINK_STANDARD_ERRORS * self._survival_standard_error(shares)
+        curve, away = (
+            shares @ self.survival.curves,
+            _KINK_STANDARD_ERRORS * self._survival_curve_standard_errors(shares),
+        )
         return sum(
             abs(jump) * float(self.survival.widths @ np.maximum(away - np.abs(curve - u), 0.0)) for u, jump in kinks
         )
@@ -191,14 +196,14 @@ class UtilityEstimate:
         if self.metric.shape == "linear":
             return 0.0
         curve = np.clip(self.shares @ self.survival.curves, self.survival_floor, 1.0 - self.survival_floor)
-        away = 2.0 * self._survival_standard_error(self.shares)
+        away = 2.0 * self._survival_curve_standard_errors(self.shares)
         with np.errstate(all="ignore"):
             here, slope = self.metric._h(curve), self.metric._dh(curve)
-            ends = clip(curve + away), clip(curve - away)
+            ends = clip_to_unit_interval(curve + away), clip_to_unit_interval(curve - away)
             apart = [np.abs(self.metric._h(there) - here - slope * (there - curve)) for there in ends]
         return float(self.survival.widths @ np.maximum(*apart)) / 4.0
 
-    def _survival_standard_error(self, shares: FloatArray) -> FloatArray:
+    def _survival_curve_standard_errors(self, shares: FloatArray) -> FloatArray:
         """The standard error of the mixture's survival curve at each cell; where there are units, between these."""
         counts = np.array([[s.n] for s in self.samples], dtype=np.float64)
         if self.clusters is not None:
@@ -213,12 +218,12 @@ class UtilityEstimate:
         ``seen`` is the range in which rewards of all compared arms were seen; ``guarded`` is for claims that hold
         whatever the distributions are.
         """
-        return self.spread_of_scores(self._arm_scores(minus_arm), seen=seen, guarded=guarded)
+        return self.spread_of_scores(self._influence_scores_by_arm(minus_arm), seen=seen, guarded=guarded)
 
-    def _arm_scores(self, minus_arm: int | None = None) -> list[FloatArray]:
+    def _influence_scores_by_arm(self, minus_arm: int | None = None) -> list[FloatArray]:
         scores = [share * self.influence for share in self.shares]
         if minus_arm is not None:
-            scores[minus_arm] = scores[minus_arm] - self._influence(unit_vector(self.shares.size, minus_arm))
+            scores[minus_arm] = scores[minus_arm] - self._influence_function(unit_vector(self.shares.size, minus_arm))
         return scores
 
     def spread_of_scores(
@@ -239,7 +244,7 @@ class UtilityEstimate:
             each = [arm.moments(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
             variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
             return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third, sum(plain))
-        between = self._between_units(scores)
+        between = self._spread_between_units(scores)
         # A unit that nobody saw counts like so many rewards as a unit does count for.
         alike = max(between.variance / sum(plain), 1.0) if sum(plain) > 0.0 else np.inf
         unseen = total = 0.0
@@ -254,7 +259,7 @@ class UtilityEstimate:
         sample = self.samples[i]
         return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample)
 
-    def _between_units(self, scores: Sequence[FloatArray]) -> Spread:
+    def _spread_between_units(self, scores: Sequence[FloatArray]) -> Spread:
         """The spread of the same between units."""
         assert self.clusters is not None
         rows, points = self.clusters, self.survival.points
@@ -263,15 +268,15 @@ class UtilityEstimate:
     @cached_property
     def _design_effect(self) -> float:
         """How many rewards of a unit count as one: the variance between units over that of independent rewards."""
-        scores = self._arm_scores()
+        scores = self._influence_scores_by_arm()
         rows = sum(
             self._scored(i, one).moments(s.n, 0.0)[0]
             for i, (one, s) in enumerate(zip(scores, self.samples, strict=True))
         )
-        between = self._between_units(scores).variance
+        between = self._spread_between_units(scores).variance
         return min(max(between / rows, 1.0), float(max(s.n for s in self.samples))) if rows > 0.0 else 1.0
 
-    def _influence(self, shares: FloatArray) -> FloatArray:
+    def _influence_function(self, shares: FloatArray) -> FloatArray:
         """The influence function ∫ h'(S(t)) dt up to each point: the first-order effect of a reward there."""
         curve = np.clip(shares @ self.survival.curves, self.survival_floor, 1.0 - self.survival_floor)
         with np.errstate(all="ignore"):
@@ -319,7 +324,7 @@ class _ScoredArm:
         return float(size @ away**2) / n, float(size @ away**3) / n**2
 
 
-def margins(
+def margins_over_arms(
     metric: Distortion,
     weights: FloatArray,
     samples: Sequence[Sample],
@@ -331,14 +336,14 @@ def margins(
     """The margin of a mixture over each of some arms. ``known`` may hold estimates of single arms."""
     used: list[int] = np.flatnonzero(weights > 0.0).tolist()
     mixed = mixture_estimate(metric, weights, samples, guard, clusters)
-    own_slack = mixed.slack()
+    own_slack = mixed.coarsening_and_kink_error()
     out = []
     for j in rivals:
-        seen = guard.of_arms([*used, j]).seen_range
+        seen = guard.select_arms([*used, j]).seen_range
         if weights[j] > 0.0:  # the same rewards on both sides
             at = used.index(j)
             spreads = [mixed.spread(at, guarded=guarded) for guarded in (False, True)]
-            gain, slack = mixed.value - mixed.arm_value(at), mixed.slack(at)
+            gain, slack = mixed.value - mixed.arm_value(at), mixed.coarsening_and_kink_error(at)
         elif clusters is not None:  # units may have rewards on both sides
             other = unit_vector(weights.size, j)
             out.append(margin_between(metric, weights, other, samples, guard, clusters, rival=j))
@@ -346,12 +351,12 @@ def margins(
         else:
             alone = known and known.get(j)
             alone = alone or mixture_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
-            gain, slack = mixed.value - alone.value, own_slack + alone.slack()
+            gain, slack = mixed.value - alone.value, own_slack + alone.coarsening_and_kink_error()
             spreads = [
                 mixed.spread(seen=seen, guarded=guarded).minus(alone.spread(seen=seen, guarded=guarded))
                 for guarded in (False, True)
             ]
-        out.append(_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))
+        out.append(_make_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))
     return out
 
 
@@ -367,10 +372,12 @@ def mixture_estimate(
     if used is None:
         used = np.flatnonzero(weights > 0.0).tolist()
     arms = [samples[i] for i in used]
-    return UtilityEstimate(metric, arms, weights[used], guard.of_arms(used), clusters and clusters.of_arms(used))
+    return UtilityEstimate(
+        metric, arms, weights[used], guard.select_arms(used), clusters and clusters.select_arms(used)
+    )
 
 
-def size(samples: Sequence[Sample], arm: int, clusters: Clusters | None) -> int:
+def n_rewards_or_units(samples: Sequence[Sample], arm: int, clusters: Clusters | None) -> int:
     """The number of rewards of an arm, or of its units where there are any."""
     if clusters is None:
         return samples[arm].n
@@ -392,14 +399,14 @@ def margin_between(
     mine, other = (mixture_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
     scores = [one[i] * mine.influence - two[i] * other.influence for i in used]
     spread, guarded = (mine.spread_of_scores(scores, guarded=guarded) for guarded in (False, True))
-    gain, slack = mine.value - other.value, mine.slack() + other.slack()
-    return _margin(rival, gain, slack, spread, guarded if guard.declared else None)
+    gain, slack = mine.value - other.value, mine.coarsening_and_kink_error() + other.coarsening_and_kink_error()
+    return _make_margin(rival, gain, slack, spread, guarded if guard.declared else None)
 
 
-def _margin(rival: int, gain: float, slack: float, spread: Spread, guarded: Spread | None = None) -> Margin:
+def _make_margin(rival: int, gain: float, slack: float, spread: Spread, guarded: Spread | None = None) -> Margin:
     error = float(np.sqrt(spread.variance))
     skewness = spread.third / error**3 if 0.0 < error < np.inf else 0.0
-    strict = None if guarded is None else _margin(rival, gain, slack, guarded)
+    strict = None if guarded is None else _make_margin(rival, gain, slack, guarded)
     return Margin(rival, gain, error, slack, spread.df, skewness, float(np.sqrt(spread.plain)), strict)
 
 
@@ -410,7 +417,7 @@ def unit_vector(count: int, at: int) -> FloatArray:
     return out
 
 
-def _tabulate_single(sample: Sample, ends: RewardRange) -> SurvivalBands:
+def _tabulate_single_survival(sample: Sample, ends: RewardRange) -> SurvivalBands:
     """The survival curve of one sample on its own cells; faster than ``tabulate_survival``, as nothing is sorted."""
     inside = sample.x[0] > ends[0], sample.x[-1] < ends[1]
     points = np.concatenate((ends[:1] if inside[0] else (), sample.x, ends[1:] if inside[1] else ()))

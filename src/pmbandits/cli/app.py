@@ -100,16 +100,16 @@ def metrics(
         return
     if json_output:
         keys = ("name", "parameters", "h", "shape", "meaning", "use")
-        rows = ((c.name, _parameters(c), c.formula, _shape(c), c.meaning, c.use) for c in FAMILIES)
+        rows = ((c.name, _parameters_text(c), c.formula, _shape_text(c), c.meaning, c.use) for c in FAMILIES)
         _print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
     table = Table(title="Preference metrics", show_lines=True, expand=True)
     for head, ratio in (("metric", None), ("h(u)", 2), ("shape", None), ("meaning, and when to use it", 4)):
         table.add_column(head, overflow="fold", no_wrap=ratio is None, ratio=ratio)
     for cls in FAMILIES:
-        parameters = _parameters(cls)
+        parameters = _parameters_text(cls)
         name = cls.name if parameters == "–" else f"{cls.name}\n  ({parameters})"
-        table.add_row(name, cls.formula, _shape(cls), f"{cls.meaning}; use it {cls.use}")
+        table.add_row(name, cls.formula, _shape_text(cls), f"{cls.meaning}; use it {cls.use}")
     out.print(table)
     for line in (
         "concave: a mixture is often best. convex, linear: one arm is best. neither: it depends.",
@@ -138,13 +138,13 @@ def _print_preferences(json_output: bool) -> None:
     out.print(table)
 
 
-def _parameters(cls: type[Family]) -> str:
+def _parameters_text(cls: type[Family]) -> str:
     """A metric's parameters as the user writes them."""
     parts = [str(p).partition(":")[0] for p in inspect.signature(cls).parameters.values()]
     return ", ".join(parts) or "–"
 
 
-def _shape(cls: type[Family]) -> str:
+def _shape_text(cls: type[Family]) -> str:
     return {"wang_transform": "by sign", "gini_shortfall": "concave*"}.get(cls.name, cls.example().shape)
 
 
@@ -259,9 +259,9 @@ def demo(
 
         pmbandits demo --out mixtures.png
     """
-    from pmbandits.cli.demo import show
+    from pmbandits.cli.demo import show_demo
 
-    show(out, path, rounds)
+    show_demo(out, path, rounds)
 
 
 for _command in (run, board, serve, visit, warm):

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Column, Table
 
-from pmbandits._plot_style import style
+from pmbandits._plot_style import pyplot_in_library_style
 from pmbandits.arms import Bandit, utility
 from pmbandits.metrics import Distortion, GiniDeviation, Mean, UpperCVaR, WangRightTail
 from pmbandits.optimize import OracleResult, oracle
@@ -32,7 +32,7 @@ def demo_problems() -> list[tuple[str, Distortion, Bandit]]:
     ]
 
 
-def show(out: Console, path: Path, rounds: int) -> None:
+def show_demo(out: Console, path: Path, rounds: int) -> None:
     """Print the table, draw the picture, say how to go on."""
     out.print("[bold]Which arms should you play, and in which proportions?[/]")
     numbers = (Column(head, justify="right") for head in ("measured", "gain"))
@@ -99,7 +99,7 @@ def _save_figure(problems: list[tuple[str, Distortion, Bandit]], path: Path) -> 
     import matplotlib as mpl
 
     mpl.use("Agg")
-    with style() as plt:
+    with pyplot_in_library_style() as plt:
         figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.0), layout="constrained")
         for ax, (title, metric, bandit) in zip(axes.flat, problems, strict=True):
             plot_mixture(metric, bandit, ax, title=title)

@@ -41,9 +41,9 @@ def run(
     if example:
         _write_example(spec)
     elif dry_run:
-        _estimate(spec, jobs)
+        _print_cost_estimate(spec, jobs)
     else:
-        _play(spec, folder, jobs, backend, quiet)
+        _run_simulation_file(spec, folder, jobs, backend, quiet)
 
 
 def _write_example(path: Path) -> None:
@@ -56,7 +56,7 @@ def _write_example(path: Path) -> None:
     out.print(f"Wrote {escape(str(path))}; play it with: pmbandits run {escape(str(path))}")
 
 
-def _estimate(path: Path, jobs: int | None) -> None:
+def _print_cost_estimate(path: Path, jobs: int | None) -> None:
     """Print the estimated cost of a simulation file, from short trials; nothing is written."""
     from pmbandits.simulation.execute import estimate_cost
     from pmbandits.simulation.prepare import prepare
@@ -82,7 +82,7 @@ def _estimate(path: Path, jobs: int | None) -> None:
     out.print(f"Results take some {max(size, 0.1):.1f} MB of memory. Nothing was written.", highlight=False)
 
 
-def _play(path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
+def _run_simulation_file(path: Path, folder: Path | None, jobs: int | None, backend: str, quiet: bool) -> None:
     """Run the simulation of a file, and write run, figure and summary into the folder."""
     import matplotlib as mpl
 

@@ -11,9 +11,9 @@ from pmbandits.confidence._golden_section import (
     HI,
     LO,
     argmax_tilted_h,
-    golden_point,
-    golden_section,
-    golden_tell,
+    golden_section_next_point,
+    golden_section_start,
+    golden_section_tell,
 )
 from pmbandits.metrics.encoding import h_value
 from pmbandits.state.linking import shared, step
@@ -60,7 +60,7 @@ def kl_lower(p: float, level: float) -> float:
 
 
 @shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")
-def _ball_dual(
+def _wasserstein_ball_dual_bound(
     h: FloatArray,
     sign: float,
     shape: int,
@@ -122,24 +122,24 @@ def wasserstein_ball_max(
         plain += width[k] * sign * h_value(h, curve[k])
     if sign < 0.0 and shape != NEITHER:
         shape = CONVEX if shape == CONCAVE else CONCAVE
-    free = _ball_dual(h, sign, shape, curve, width, cells, 0.0, 0.0, table, envelope)
+    free = _wasserstein_ball_dual_bound(h, sign, shape, curve, width, cells, 0.0, 0.0, table, envelope)
     if not radius < span:
         return free
     if radius <= 0.0:
         return plain
     multiplier = 1.0
-    value = _ball_dual(h, sign, shape, curve, width, cells, radius, multiplier, table, envelope)
+    value = _wasserstein_ball_dual_bound(h, sign, shape, curve, width, cells, radius, multiplier, table, envelope)
     lo, hi = 0.0, 2.0
     while hi < 1e12:  # bracket the minimum of a convex function
-        further = _ball_dual(h, sign, shape, curve, width, cells, radius, hi, table, envelope)
+        further = _wasserstein_ball_dual_bound(h, sign, shape, curve, width, cells, radius, hi, table, envelope)
         if further >= value:
             break
         lo, multiplier, value, hi = multiplier, hi, further, 2.0 * hi
-    best, search = min(free, value), golden_section(lo, hi)
+    best, search = min(free, value), golden_section_start(lo, hi)
     for turn in range(62):
-        price = golden_point(search)
-        value = _ball_dual(h, sign, shape, curve, width, cells, radius, price, table, envelope)
-        golden_tell(search, -value)
+        price = golden_section_next_point(search)
+        value = _wasserstein_ball_dual_bound(h, sign, shape, curve, width, cells, radius, price, table, envelope)
+        golden_section_tell(search, -value)
         best = min(best, value)
         if turn > 1 and search[HI] - search[LO] <= 1e-12 * search[HI]:
             break

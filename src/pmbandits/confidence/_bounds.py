@@ -10,13 +10,13 @@ from pmbandits.confidence._envelopes import (
     BAND,
     INTERVAL,
     KL_BAND,
-    arms_at,
+    arm_range_at_cell_end,
     bounds_survival_pointwise,
     cell_end,
     has_tail_assumption,
     n_cells,
+    n_rewards_at_cell_end,
     radius_after,
-    rewards_at,
     survival_interval,
     update_kl_bands,
 )
@@ -26,7 +26,7 @@ from pmbandits.confidence._heavy_tails import (
     tail_w1_radius,
     update_tail_multipliers,
 )
-from pmbandits.estimates._rewards import BINARY, FINITE, pool_size, rank_error, sort_pool
+from pmbandits.estimates._rewards import BINARY, FINITE, n_pooled_values, rank_error, sort_pool
 from pmbandits.estimates._sketch import sketch_range
 from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, share_of_ones, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_value
@@ -85,7 +85,7 @@ def update_confidence_sets(s: State) -> None:
 
 
 @step("floats, table, int, floats, floats, floats -> none")
-def bernoulli_optimistic_utilities(
+def fill_bernoulli_optimistic_utilities(
     h: FloatArray, grid: FloatArray, used: int, lower: FloatArray, upper: FloatArray, out: FloatArray
 ) -> None:
     """The optimistic value of every grid point at once."""
@@ -117,7 +117,7 @@ def cellwise_utility_bound(s: State, a: FloatArray, which_utility: int) -> float
     """The largest or smallest U_h while each arm's survival stays between its ends, cell by cell."""
     sort_pool(s)
     k, finite, sketched, kind = s.n_arms, s.storage_mode == FINITE, s.sketch_size > 0, s.set_kind
-    cells = s.n_atoms if finite else pool_size(s)
+    cells = s.n_atoms if finite else n_pooled_values(s)
     share_errors, kl_band, n_rewards, radius = update_kl_bands(s), s.kl_band, s.n_rewards, s.radius
     h, points, owner, counts, mass = s.h, s.points if finite else s.x, s.pool_arm, s.counts, s.pool_weight
     n_above, floor, top = n_rewards.copy(), np.empty(k), np.empty(k)
@@ -176,9 +176,9 @@ def fill_mixture_survival(s: State, a: FloatArray) -> int:
             cells += 1
             before = here
         if cell < points:
-            first, last = arms_at(s, cell)
+            first, last = arm_range_at_cell_end(s, cell)
             for i in range(first, last):
-                s.rewards_above[i] -= rewards_at(s, cell, i)
+                s.rewards_above[i] -= n_rewards_at_cell_end(s, cell, i)
     return cells
 
 
@@ -267,7 +267,7 @@ def kl_band_w1_radius(s: State, i: int) -> float:
     cells, n, share_error, kl_band = n_cells(s), s.n_rewards[i], update_kl_bands(s)[i], s.kl_band
     n_above, before, total = n, s.low, 0.0
     for cell in range(cells + 1):
-        gone = rewards_at(s, cell, i) if cell < cells else 0
+        gone = n_rewards_at_cell_end(s, cell, i) if cell < cells else 0
         if gone == 0 and cell < cells:
             continue
         here = cell_end(s, cell)
@@ -280,7 +280,7 @@ def kl_band_w1_radius(s: State, i: int) -> float:
 
 
 @kernel
-def arm_kl_band(s: State, i: int, above: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+def fill_arm_kl_band(s: State, i: int, above: IntArray, lower: FloatArray, upper: FloatArray) -> None:
     """The ends of arm i's KL band where ``above[j]`` of its rewards lie above, into ``lower`` and ``upper``."""
     share_error = update_kl_bands(s)[i]
     for j in range(above.size):

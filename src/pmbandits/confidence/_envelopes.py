@@ -9,11 +9,11 @@ from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._kl_bands import (
     fill_exact_ends_at,
     fill_kl_band,
-    init_kl_band,
+    fill_kl_band_without_exact_ends,
     kl_band_ends,
     kl_band_ends_with_error,
 )
-from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, rank_error
+from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, rank_error
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -30,7 +30,7 @@ COARSE_TABLE_SIZE = ENTRIES_PER_DOUBLING * 35  # n up to 2⁴¹; beyond, the las
 
 
 @step("int -> int")
-def coarse_index(n: int) -> int:
+def coarse_radius_table_index(n: int) -> int:
     """The entry of the coarse table for n."""
     doublings = 0
     while n >= 2 * ENTRIES_PER_DOUBLING:
@@ -49,7 +49,7 @@ def coarse_table_counts() -> NDArray[np.int64]:
 @step("state, int -> float")
 def radius_after(s: State, n: int) -> float:
     """The radius of the confidence set after n rewards."""
-    return s.radii[coarse_index(n)] if s.coarse_radii == 1 else s.radii[n]
+    return s.radii[coarse_radius_table_index(n)] if s.coarse_radii == 1 else s.radii[n]
 
 
 @step("state -> bool")
@@ -78,7 +78,7 @@ def update_kl_bands(s: State) -> FloatArray:
                 if s.storage_mode != FINITE or FEW_ATOMS_FACTOR * s.n_atoms > s.n_exact_ends:
                     fill_kl_band(n, level, s.stretched == 1, s.n_exact_ends, row)
                     continue
-                init_kl_band(n, level, s.stretched == 1, s.n_exact_ends, row)
+                fill_kl_band_without_exact_ends(n, level, s.stretched == 1, s.n_exact_ends, row)
                 n_above = n
                 fill_exact_ends_at(n_above, n, row)
                 for c in range(s.n_atoms):
@@ -110,7 +110,7 @@ def survival_interval(
 @step("state -> int")
 def n_cells(s: State) -> int:
     """The number of cells, without the last one, which lies above all atoms or rewards."""
-    return s.n_atoms if s.storage_mode == FINITE else pool_size(s)
+    return s.n_atoms if s.storage_mode == FINITE else n_pooled_values(s)
 
 
 @step("state, int -> float")
@@ -122,15 +122,15 @@ def cell_end(s: State, c: int) -> float:
 
 
 @step("state, int, int -> int")
-def rewards_at(s: State, c: int, i: int) -> int:
+def n_rewards_at_cell_end(s: State, c: int, i: int) -> int:
     """The number of rewards of arm i at the end of cell c."""
     if s.storage_mode == FINITE:
         return s.counts[i, c]
-    return pool_weight_at(s, c) if s.pool_arm[c] == i else 0
+    return n_rewards_of_pooled_value(s, c) if s.pool_arm[c] == i else 0
 
 
 @step("state, int -> two ints")
-def arms_at(s: State, c: int) -> tuple[int, int]:
+def arm_range_at_cell_end(s: State, c: int) -> tuple[int, int]:
     """The arms that may have rewards at the end of cell c: the first, and the one after the last."""
     if s.storage_mode == FINITE:
         return 0, s.n_arms
@@ -138,7 +138,9 @@ def arms_at(s: State, c: int) -> tuple[int, int]:
 
 
 @step("state, ints, floats, floats, floats, int -> none")
-def update_ends(s: State, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray, i: int) -> None:
+def update_survival_ends_in_place(
+    s: State, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray, i: int
+) -> None:
     """Find the ends of arm i's survival; without bands they are both its share of rewards."""
     if bounds_survival_pointwise(s):
         n, error = s.n_rewards[i], share_errors[i]
@@ -148,21 +150,23 @@ def update_ends(s: State, left: IntArray, floor: FloatArray, top: FloatArray, sh
 
 
 @shared("state, ints, floats, floats -> floats")
-def start_band_walk(s: State, left: IntArray, floor: FloatArray, top: FloatArray) -> FloatArray:
+def start_cell_walk_in_place(s: State, left: IntArray, floor: FloatArray, top: FloatArray) -> FloatArray:
     """Begin a walk below all rewards; returns how far each arm's shares may be off."""
     share_errors = update_kl_bands(s)
     for i in range(s.n_arms):
         left[i] = s.n_rewards[i]
-        update_ends(s, left, floor, top, share_errors, i)
+        update_survival_ends_in_place(s, left, floor, top, share_errors, i)
     return share_errors
 
 
 @shared("state, int, ints, floats, floats, floats -> none")
-def pass_cell(s: State, c: int, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray) -> None:
+def walk_past_cell_in_place(
+    s: State, c: int, left: IntArray, floor: FloatArray, top: FloatArray, share_errors: FloatArray
+) -> None:
     """Walk past the rewards at the end of cell c."""
-    first, last = arms_at(s, c)
+    first, last = arm_range_at_cell_end(s, c)
     for i in range(first, last):
-        gone = rewards_at(s, c, i)
+        gone = n_rewards_at_cell_end(s, c, i)
         if gone > 0:
             left[i] -= gone
-            update_ends(s, left, floor, top, share_errors, i)
+            update_survival_ends_in_place(s, left, floor, top, share_errors, i)

@@ -2,11 +2,11 @@
 
 The function stays with the caller, who asks for a point and tells its value::
 
-    search = golden_section(lo, hi)
+    search = golden_section_start(lo, hi)
     for _ in range(2 + steps):
-        x = golden_point(search)
-        golden_tell(search, f(x))
-    where, value = golden_best(search)
+        x = golden_section_next_point(search)
+        golden_section_tell(search, f(x))
+    where, value = golden_section_best(search)
 
 To find the least value, tell −f.
 """
@@ -26,7 +26,7 @@ _RATIO = 0.6180339887498949
 
 
 @step("float, float -> floats")
-def golden_section(lo: float, hi: float) -> FloatArray:
+def golden_section_start(lo: float, hi: float) -> FloatArray:
     """Begin a search between two numbers; returns what it remembers."""
     search = np.empty(6)
     search[LO], search[HI] = lo, hi
@@ -36,7 +36,7 @@ def golden_section(lo: float, hi: float) -> FloatArray:
 
 
 @step("floats -> float")
-def golden_point(search: FloatArray) -> float:
+def golden_section_next_point(search: FloatArray) -> float:
     """The point whose value is to be told next."""
     if math.isnan(search[AT_A]):
         return search[A]
@@ -52,7 +52,7 @@ def golden_point(search: FloatArray) -> float:
 
 
 @step("floats, float -> none")
-def golden_tell(search: FloatArray, value: float) -> None:
+def golden_section_tell(search: FloatArray, value: float) -> None:
     """Tell the value at the point that was asked for."""
     if math.isnan(search[AT_A]):
         search[AT_A] = value
@@ -61,7 +61,7 @@ def golden_tell(search: FloatArray, value: float) -> None:
 
 
 @step("floats -> two floats")
-def golden_best(search: FloatArray) -> tuple[float, float]:
+def golden_section_best(search: FloatArray) -> tuple[float, float]:
     """The better of the last two points, and its value."""
     if search[AT_A] >= search[AT_B]:
         return search[A], search[AT_A]
@@ -71,11 +71,11 @@ def golden_best(search: FloatArray) -> tuple[float, float]:
 @shared("floats, float, float, int -> float")
 def argmax_tilted_h(h: FloatArray, sign: float, tilt: float, steps: int) -> float:
     """Where sign·h(u) − tilt·u is largest in [0, 1], for concave sign·h; an end if it is as good."""
-    search = golden_section(0.0, 1.0)
+    search = golden_section_start(0.0, 1.0)
     for _ in range(2 + steps):
-        u = golden_point(search)
-        golden_tell(search, sign * h_value(h, u) - tilt * u)
-    best, value = golden_best(search)
+        u = golden_section_next_point(search)
+        golden_section_tell(search, sign * h_value(h, u) - tilt * u)
+    best, value = golden_section_best(search)
     for end in (0.0, 1.0):
         if sign * h_value(h, end) - tilt * end >= value:
             best, value = end, sign * h_value(h, end) - tilt * end

@@ -20,9 +20,14 @@ import numpy as np
 
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
 from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
-from pmbandits.confidence._golden_section import golden_best, golden_point, golden_section, golden_tell
-from pmbandits.confidence._sub_gaussian import best_mean_multiplier, fill_line_cells, sub_gaussian_utility_bound
-from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.confidence._golden_section import (
+    golden_section_best,
+    golden_section_next_point,
+    golden_section_start,
+    golden_section_tell,
+)
+from pmbandits.confidence._sub_gaussian import best_mean_multiplier, fill_sub_gaussian_cells, sub_gaussian_utility_bound
+from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
@@ -68,33 +73,33 @@ def max_tilted_h(h, sign, shape, mirrored, tilt, low, high):
         return max_signed_h(h, sign, mirrored, high - small, high) - tilt * (high - small), high
     if at_low >= tilted_h(h, sign, mirrored, tilt, low + small):
         return max_signed_h(h, sign, mirrored, low, low + small) - tilt * low, low
-    search = golden_section(low, high)
+    search = golden_section_start(low, high)
     for _ in range(46):
-        v = golden_point(search)
-        golden_tell(search, tilted_h(h, sign, mirrored, tilt, v))
-    where, value = golden_best(search)
+        v = golden_section_next_point(search)
+        golden_section_tell(search, tilted_h(h, sign, mirrored, tilt, v))
+    where, value = golden_section_best(search)
     return value, where
 
 
 @step("state -> float")
-def reward_scale(s):
+def largest_plausible_reward(s):
     """Between minus this and this lie all rewards, and most of what the moment allows."""
     reach, finite = s.moment_bound ** (1.0 / s.moment_order), s.storage_mode == FINITE
-    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
     if cells > 0:
         reach = max(reach, max(abs(x[0]), abs(x[cells - 1])))
     return reach
 
 
 @step("state, float -> float")
-def utility_beyond(s, x):
+def max_utility_change_beyond(s, x):
     """How much U_h can change at most by what lies beyond x > 0, or beyond −x, by Markov's inequality."""
     both = s.moment_order * s.modulus_exponent
     return s.modulus_constant * s.moment_bound**s.modulus_exponent * x ** (1.0 - both) / (both - 1.0)
 
 
 @step("state, ints, int, int -> int")
-def remove_rewards_at(s, left, c, only):
+def remove_pool_rewards_at(s, left, c, only):
     """Take the rewards at place c of the pool from those that are left; which arm they were of, or −1: of several.
 
     A small memory (``engine/coarsen.py``) keeps counts of points in place of the pool. ``only``: one arm, or −1.
@@ -106,12 +111,12 @@ def remove_rewards_at(s, left, c, only):
         return -1
     i = s.pool_arm[c]
     if only < 0 or i == only:
-        left[i] -= pool_weight_at(s, c)
+        left[i] -= n_rewards_of_pooled_value(s, c)
     return i
 
 
 @step("float, float, float -> float")
-def next_piece_end(near, last, reach):
+def end_of_next_cell_piece(near, last, reach):
     """The end of a piece of a cell that begins ``near`` to 0 and ends at ``last``: not much further out."""
     return min(last, max(PIECE_GROWTH * near, reach * SMALL_SHARE))
 
@@ -133,7 +138,7 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     sort_pool(s)
     k, h, order, moment, kind = s.n_arms, s.h, s.moment_order, s.moment_bound, s.set_kind
     finite, n_rewards, radius = s.storage_mode == FINITE, s.n_rewards, s.radius
-    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
     share_errors, kl_band, any_mixture = update_kl_bands(s), s.kl_band, a.size == 0
     shape = s.metric_shape
     if sign < 0.0 and shape != NEITHER:
@@ -142,12 +147,12 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     for i in range(k):
         floor[i], top[i] = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], kl_band, i)
     fill_with(slopes, 0.0)
-    reach, least = reward_scale(s), s.low
+    reach, least = largest_plausible_reward(s), s.low
     cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
     lower_cutoff = min(cutoff, (moment / LEAST_TAIL) ** (1.0 / order))
-    total = multiplier * moment + utility_beyond(s, cutoff)
+    total = multiplier * moment + max_utility_change_beyond(s, cutoff)
     if least <= -lower_cutoff:
-        total += utility_beyond(s, lower_cutoff)
+        total += max_utility_change_beyond(s, lower_cutoff)
     if least > 0.0:  # up to there the survival is 1
         total += sign * h_value(h, 1.0) * least - multiplier * least**order
     before = max(-lower_cutoff, least)
@@ -168,7 +173,7 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
             for part in range(2):  # what lies below 0, and what lies above
                 near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
                 while near < last:  # wide cells in pieces
-                    beside = next_piece_end(near, last, reach)
+                    beside = end_of_next_cell_piece(near, last, reach)
                     width, cap, tilt = beside - near, 1.0, 0.0
                     if near > 0.0:
                         cap = min(1.0, moment * near ** (-order))
@@ -191,7 +196,7 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
                             slopes[i] += steep * (top[i] if at_upper else floor[i])
             before = here
         if c < cells:
-            whose = remove_rewards_at(s, left, c, -1)
+            whose = remove_pool_rewards_at(s, left, c, -1)
             first, end = (0, k) if whose < 0 else (whose, whose + 1)
             for i in range(first, end):
                 floor[i], top[i] = survival_interval(
@@ -207,11 +212,11 @@ def best_tail_multiplier(s, a, sign):
         return best_mean_multiplier(s, a, sign)
     none = np.empty(0)
     scale = s.modulus_constant * s.moment_bound ** (1.0 / s.moment_order - 1.0)
-    search = golden_section(math.log(1e-7 * scale), math.log(30.0 * scale))
+    search = golden_section_start(math.log(1e-7 * scale), math.log(30.0 * scale))
     for _ in range(16):
-        trial = math.exp(golden_point(search))
-        golden_tell(search, -moment_utility_bound(s, a, sign, trial, 0.0, none))
-    where, highest = golden_best(search)
+        trial = math.exp(golden_section_next_point(search))
+        golden_section_tell(search, -moment_utility_bound(s, a, sign, trial, 0.0, none))
+    where, highest = golden_section_best(search)
     multiplier, least = math.exp(where), -highest
     return multiplier if least < moment_utility_bound(s, a, sign, 0.0, 0.0, none) else 0.0
 
@@ -234,11 +239,11 @@ def tail_w1_radius(s, i):
     if s.sub_gaussian_sigma > 0.0:
         if s.n_rewards[i] == 0:
             return np.inf
-        fill_line_cells(s)
+        fill_sub_gaussian_cells(s)
         return s.line_radius[i]
     sort_pool(s)
-    order, moment, reach, finite = s.moment_order, s.moment_bound, reward_scale(s), s.storage_mode == FINITE
-    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    order, moment, reach, finite = s.moment_order, s.moment_bound, largest_plausible_reward(s), s.storage_mode == FINITE
+    cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
     share_error, kl_band, n = update_kl_bands(s)[i], s.kl_band, s.n_rewards[i]
     cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
     total = moment * cutoff ** (1.0 - order) / (order - 1.0) * (1.0 if s.low > -cutoff else 2.0)
@@ -253,7 +258,7 @@ def tail_w1_radius(s, i):
             for part in range(2):
                 near, last = (max(-here, 0.0), -before) if part == 0 else (max(before, 0.0), here)
                 while near < last:
-                    beside = next_piece_end(near, last, reach)
+                    beside = end_of_next_cell_piece(near, last, reach)
                     cap = min(1.0, moment * near ** (-order)) if near > 0.0 else 1.0
                     up = upper if part == 0 else min(upper, cap)
                     down = lower if part == 1 else max(lower, 1.0 - cap)
@@ -261,5 +266,5 @@ def tail_w1_radius(s, i):
                     near = beside
             before = here
         if c < cells:
-            remove_rewards_at(s, left, c, i)
+            remove_pool_rewards_at(s, left, c, i)
     return total

@@ -52,7 +52,7 @@ def digamma(x: float) -> float:
 
 
 @shared("float, int, int, float, floats -> none")
-def log_martingale(p: float, ones: int, zeros: int, weight_of_one: float, out: FloatArray) -> None:
+def fill_log_martingale_and_slope(p: float, ones: int, zeros: int, weight_of_one: float, out: FloatArray) -> None:
     """ln M at the chance p, and its slope, into ``out``."""
     base, base_slope = 0.0, 0.0
     if ones > 0:
@@ -88,12 +88,14 @@ def log_martingale(p: float, ones: int, zeros: int, weight_of_one: float, out: F
 
 
 @shared("int, int, float, float, float, float -> float")
-def chance_limit(ones: int, zeros: int, weight_of_one: float, budget: float, inside: float, end: float) -> float:
+def last_chance_within_budget(
+    ones: int, zeros: int, weight_of_one: float, budget: float, inside: float, end: float
+) -> float:
     """A little beyond the last chance, from ``inside`` towards ``end``, where ln M is at most the budget."""
     out, near, far = np.empty(2), math.asin(math.sqrt(inside)), math.asin(math.sqrt(end))
     for _ in range(44):
         middle = 0.5 * (near + far)
-        log_martingale(math.sin(middle) ** 2, ones, zeros, weight_of_one, out)
+        fill_log_martingale_and_slope(math.sin(middle) ** 2, ones, zeros, weight_of_one, out)
         if out[VALUE] <= budget:
             near = middle
         else:
@@ -107,13 +109,13 @@ def fill_tangents(
 ) -> None:
     """The corners of the largest of ln M's tangents, where ln M is at most the budget, and the values there."""
     inside = (ones + 0.5) / (ones + zeros + 1.0)
-    least = chance_limit(ones, zeros, weight_of_one, budget, inside, 0.0) if ones > 0 else 0.0
-    most = chance_limit(ones, zeros, weight_of_one, budget, inside, 1.0) if zeros > 0 else 1.0
+    least = last_chance_within_budget(ones, zeros, weight_of_one, budget, inside, 0.0) if ones > 0 else 0.0
+    most = last_chance_within_budget(ones, zeros, weight_of_one, budget, inside, 1.0) if zeros > 0 else 1.0
     first, last = math.asin(math.sqrt(least)), math.asin(math.sqrt(most))
     out, before, value, slope = np.empty(2), least, 0.0, 0.0
     for t in range(TANGENTS):
         p = math.sin(first + (last - first) * (t + 0.5) / TANGENTS) ** 2
-        log_martingale(p, ones, zeros, weight_of_one, out)
+        fill_log_martingale_and_slope(p, ones, zeros, weight_of_one, out)
         here = out[VALUE] - SLACK
         if t == 0:
             chances[0], costs[0] = least, here + out[SLOPE] * (least - p)
@@ -128,7 +130,7 @@ def fill_tangents(
 
 
 @step("floats, floats, float -> float")
-def cost_at(chances: FloatArray, costs: FloatArray, p: float) -> float:
+def tangent_cost_at(chances: FloatArray, costs: FloatArray, p: float) -> float:
     """The value of the tangents at a chance between their ends."""
     j = min(max(int(np.searchsorted(chances, p)), 1), chances.size - 1)
     span = chances[j] - chances[j - 1]
@@ -136,7 +138,7 @@ def cost_at(chances: FloatArray, costs: FloatArray, p: float) -> float:
 
 
 @shared("floats, floats, floats, table, table, ints, float, float, floats -> float")
-def extreme_mean(
+def extreme_mean_in_joint_set(
     a: FloatArray,
     floor: FloatArray,
     top: FloatArray,
@@ -157,7 +159,7 @@ def extreme_mean(
         p[i] = min(max(chances[i, likeliest[i]], floor[i]), top[i])
         if p[i] < chances[i, 0] or p[i] > chances[i, last]:
             return np.nan
-        left -= cost_at(chances[i], costs[i], p[i])
+        left -= tangent_cost_at(chances[i], costs[i], p[i])
         place[i] = np.searchsorted(chances[i], p[i]) - (1 if sign < 0.0 else 0)
         while sign > 0.0 and place[i] <= last and chances[i, place[i]] == p[i]:
             place[i] += 1  # to the first corner beyond p
@@ -193,7 +195,7 @@ def extreme_mean(
 
 
 @shared("floats, floats, table, table, ints, float, float, float, float, floats -> float")
-def largest_lead(
+def largest_lead_over_mixture(
     h: FloatArray,
     a: FloatArray,
     chances: FloatArray,
@@ -219,11 +221,11 @@ def largest_lead(
             continue
         best = chances[i, likeliest[i]]
         if low <= chances[i, last]:
-            cost = cost_at(chances[i], costs[i], max(best, low)) - costs[i, likeliest[i]]
+            cost = tangent_cost_at(chances[i], costs[i], max(best, low)) - costs[i, likeliest[i]]
             if cost < up:
                 cheapest_up, up = i, cost
         if high >= chances[i, 0]:
-            cost = cost_at(chances[i], costs[i], min(best, high)) - costs[i, likeliest[i]]
+            cost = tangent_cost_at(chances[i], costs[i], min(best, high)) - costs[i, likeliest[i]]
             if cost < down:
                 cheapest_down, down = i, cost
     for i in range(k):
@@ -235,7 +237,7 @@ def largest_lead(
                 continue
             top[j] = high
             for sign in (-1.0, 1.0):
-                mean = extreme_mean(a, floor, top, chances, costs, likeliest, budget, sign, p)
+                mean = extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, sign, p)
                 if math.isnan(mean):
                     break
                 if sign < 0.0:
@@ -274,13 +276,13 @@ def joint_bernoulli_bounds(
     for i in range(k):
         likeliest[i] = np.argmin(costs[i])
         members += a[i] > 0.0
-    least = extreme_mean(a, floor, top, chances, costs, likeliest, budget, -1.0, worst)
-    largest = max(extreme_mean(a, floor, top, chances, costs, likeliest, budget, 1.0, p), least)
+    least = extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, -1.0, worst)
+    largest = max(extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, 1.0, p), least)
     low, high = 1.0, 0.0
     for i in range(k):
         alone[i] = 1.0
-        low = min(low, extreme_mean(alone, floor, top, chances, costs, likeliest, budget, -1.0, p))
-        high = max(high, extreme_mean(alone, floor, top, chances, costs, likeliest, budget, 1.0, p))
+        low = min(low, extreme_mean_in_joint_set(alone, floor, top, chances, costs, likeliest, budget, -1.0, p))
+        high = max(high, extreme_mean_in_joint_set(alone, floor, top, chances, costs, likeliest, budget, 1.0, p))
         alone[i] = 0.0
     lower, upper = h_min(h, least, largest), h_max(h, least, largest)
     rival = max(h_max(h, low, high), upper)
@@ -294,7 +296,7 @@ def joint_bernoulli_bounds(
             return lower, upper, rival, min(max(bound[c], found), rival - lower)
         middle = 0.5 * (left[c] + right[c])
         if h_max(h, middle, middle) - lower > found:
-            lead = largest_lead(h, a, chances, costs, likeliest, budget, middle, middle, found, p)
+            lead = largest_lead_over_mixture(h, a, chances, costs, likeliest, budget, middle, middle, found, p)
             if lead > found:
                 found = lead
                 for i in range(k):
@@ -303,6 +305,8 @@ def joint_bernoulli_bounds(
         for cell in (c, used):
             bound[cell] = h_max(h, left[cell], right[cell]) - lower
             if bound[cell] > found:
-                lead = largest_lead(h, a, chances, costs, likeliest, budget, left[cell], right[cell], found, p)
+                lead = largest_lead_over_mixture(
+                    h, a, chances, costs, likeliest, budget, left[cell], right[cell], found, p
+                )
                 bound[cell] = max(lead, 0.0)
         used += 1

@@ -81,7 +81,7 @@ def exact_kl_upper(k: int, n: int, threshold: float, stretched: bool) -> float:
 @shared("int, float, bool, int, floats -> none")
 def fill_kl_band(n: int, level: float, stretched: bool, n_exact: int, row: FloatArray) -> None:
     """Compute the KL band of n rewards, with exact ends for ``n_exact`` rewards on each side, into ``row``."""
-    init_kl_band(n, level, stretched, n_exact, row)
+    fill_kl_band_without_exact_ends(n, level, stretched, n_exact, row)
     for k in range(min(n_exact, n) + 1):
         row[UPPER_ENDS + k] = exact_kl_upper(k, n, row[THRESHOLD], stretched)
         row[UPPER_ENDS_BELOW + k] = exact_kl_upper(n - k, n, row[THRESHOLD], stretched)
@@ -101,7 +101,7 @@ def fill_exact_ends_at(k: int, n: int, row: FloatArray) -> None:
 
 
 @shared("int, float, bool, int, floats -> none")
-def init_kl_band(n: int, level: float, stretched: bool, n_exact: int, row: FloatArray) -> None:
+def fill_kl_band_without_exact_ends(n: int, level: float, stretched: bool, n_exact: int, row: FloatArray) -> None:
     """Compute all of a KL band but its exact ends (the closed-form ends and the tangents), into ``row``."""
     row[THRESHOLD], row[N_EXACT] = n * level, n_exact
     row[WIDENED] = 1.0 if stretched else 0.0

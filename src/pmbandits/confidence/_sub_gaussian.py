@@ -28,12 +28,12 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
 from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
 from pmbandits.confidence._golden_section import (
     argmax_tilted_h,
-    golden_best,
-    golden_point,
-    golden_section,
-    golden_tell,
+    golden_section_best,
+    golden_section_next_point,
+    golden_section_start,
+    golden_section_tell,
 )
-from pmbandits.estimates._rewards import FINITE, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
@@ -45,7 +45,7 @@ GOLDEN_STEPS = 12  # steps of golden section in a search for a multiplier
 
 
 @step("float, float -> float")
-def piece_width(away, sigma):
+def width_of_next_cell(away, sigma):
     """The width of the next piece, so far from the nearest interval of a mean."""
     return PIECE_WIDTH * sigma + 0.3 * max(away - NEAR_WIDTH * sigma, 0.0)
 
@@ -66,7 +66,7 @@ def fill_mean_intervals(s):
 
 
 @shared("state -> none")
-def fill_line_cells(s):
+def fill_sub_gaussian_cells(s):
     """Lay out the cells, and the ends of each arm's survival in them, if rewards came since. Some arm must have paid.
 
     Also the W1 distance of each arm's distribution from its rewards, into ``line_radius``: that of the ends; or, if
@@ -84,7 +84,7 @@ def fill_line_cells(s):
         s.n_rewards,
         s.radius,
     )
-    cells, x = s.n_atoms if finite else pool_size(s), s.points if finite else s.x
+    cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
     share_errors, kl_band, lower, upper = update_kl_bands(s), s.kl_band, s.lower, s.upper
     width, floors, tops, away = s.line_width, s.line_lower, s.line_upper, s.line_radius
     begin, end = fill_mean_intervals(s)
@@ -102,7 +102,7 @@ def fill_line_cells(s):
             for i in range(k):
                 if n_rewards[i] > 0:
                     near = min(near, max(max(lower[i] - before, before - upper[i]), 0.0))
-            piece_end, fresh = before + piece_width(near, sigma), True
+            piece_end, fresh = before + width_of_next_cell(near, sigma), True
             for i in range(k):
                 if n_rewards[i] > 0:
                     up, down = max(before - upper[i], 0.0) / sigma, max(lower[i] - piece_end, 0.0) / sigma
@@ -126,7 +126,7 @@ def fill_line_cells(s):
         while c < cells and x[c] <= before:
             first, last = (0, k) if finite else (s.pool_arm[c], s.pool_arm[c] + 1)
             for i in range(first, last):
-                gone = s.counts[i, c] if finite else pool_weight_at(s, c)
+                gone = s.counts[i, c] if finite else n_rewards_of_pooled_value(s, c)
                 if gone > 0:
                     n_above[i] -= gone
                     spread[i] += gone * abs(x[c] - s.sums[i] / n_rewards[i])
@@ -148,7 +148,7 @@ def fill_line_cells(s):
 
 
 @step("state -> float")
-def line_total_width(s):
+def sub_gaussian_cells_total_width(s):
     """The total width of the cells in use."""
     total = 0.0
     for c in range(s.n_line_cells):
@@ -187,7 +187,7 @@ def sub_gaussian_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     fill_with(slopes, 0.0)
     if not all_arms_observed(s, a):
         return np.inf, 0.0
-    fill_line_cells(s)
+    fill_sub_gaussian_cells(s)
     k, h, shape, any_mixture = s.n_arms, s.h, s.metric_shape, a.size == 0
     width, floors, tops = s.line_width, s.line_lower, s.line_upper
     if sign < 0.0 and shape != NEITHER:
@@ -254,11 +254,11 @@ def best_mean_multiplier(s, a, sign):
     value = sub_gaussian_utility_bound(s, a, sign, chord, 0.0, none)[0]
     if value < least:
         best, least = chord, value
-    search = golden_section(0.0, 2.0 * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)))
+    search = golden_section_start(0.0, 2.0 * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)))
     for _ in range(2 + GOLDEN_STEPS):
-        multiplier = side * golden_point(search)
-        golden_tell(search, -sub_gaussian_utility_bound(s, a, sign, multiplier, 0.0, none)[0])
-    where, highest = golden_best(search)
+        multiplier = side * golden_section_next_point(search)
+        golden_section_tell(search, -sub_gaussian_utility_bound(s, a, sign, multiplier, 0.0, none)[0])
+    where, highest = golden_section_best(search)
     if -highest < least:
         best = side * where
     return best

@@ -120,7 +120,7 @@ def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
         return kl_interval(k, n, berk_jones_threshold(n, level))
     half = 0.5 * (1.0 - level)
     lower, upper = kl_interval(k, n, anytime_threshold(n, half))
-    lower, upper = widen_beyond_quarter(k / n, lower, upper)
+    lower, upper = widen_band_where_unproven(k / n, lower, upper)
     even = sqrt(log(2.0 / half) / (2.0 * n))
     return np.maximum(lower, np.maximum(k / n - even, 0.0)), np.minimum(upper, np.minimum(k / n + even, 1.0))
 
@@ -138,7 +138,7 @@ def anytime_threshold(n: ArrayLike, delta: float) -> Any:
     return threshold
 
 
-def widen_beyond_quarter(p: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+def widen_band_where_unproven(p: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The ends of the band at all times: where they are further from p than its proof reaches, 0 and 1."""
     return np.where(lower > 0.25 * p, lower, 0.0), np.where(upper < 0.25 * (3.0 + p), upper, 1.0)
 
@@ -203,7 +203,7 @@ def coverage(n: int, threshold: float) -> float:
         time, limit = float(times[at]), int(limits[at])
         if time > now:
             mean = n * (time - now)
-            state = np.convolve(state, _poisson(mean))
+            state = np.convolve(state, _poisson_probabilities(mean))
             now = time
         if sides[at] == 0:
             state = state[: max(limit - first + 1, 0)]
@@ -212,14 +212,14 @@ def coverage(n: int, threshold: float) -> float:
         if state.size == 0:
             return 0.0
     if now < 1.0:
-        state = np.convolve(state, _poisson(n * (1.0 - now)))
+        state = np.convolve(state, _poisson_probabilities(n * (1.0 - now)))
     inside = state[n - first] if 0 <= n - first < state.size else 0.0
     # Divided by the probability of n points: n!·eⁿ/nⁿ, by Stirling's series where the logarithms would lose digits.
     many = 0.5 * log(2.0 * pi * n) + 1.0 / (12.0 * n) - 1.0 / (360.0 * n**3)
     return float(min(inside * exp(n - n * log(n) + lgamma(n + 1.0) if n < 100 else many), 1.0))
 
 
-def _poisson(mean: float) -> FloatArray:
+def _poisson_probabilities(mean: float) -> FloatArray:
     """The probabilities of a Poisson distribution, up to where they no longer count."""
     top = int(mean + 10.0 * sqrt(mean) + 16.0)
     m = np.arange(1.0, top + 1.0)

@@ -47,13 +47,13 @@ def mean_interval(x: FloatArray, counts: FloatArray, lo: float, hi: float, delta
     """
     if not counts.sum() > 0.0:
         return lo, hi
-    points, weights = _chords((x - lo) / (hi - lo), counts)
-    low = _lower_end(points, weights, 0.5 * delta)
-    high = 1.0 - _lower_end(1.0 - points, weights, 0.5 * delta)
+    points, weights = _merge_neighbours_keeping_mean((x - lo) / (hi - lo), counts)
+    low = _lower_confidence_bound_of_mean(points, weights, 0.5 * delta)
+    high = 1.0 - _lower_confidence_bound_of_mean(1.0 - points, weights, 0.5 * delta)
     return lo + low * (hi - lo), lo + high * (hi - lo)
 
 
-def _chords(x: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merge_neighbours_keeping_mean(x: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rewards in groups of neighbours, each moved to the two ends of its group, with the same mean."""
     seen = counts > 0
     x, counts = np.clip(x[seen], 0.0, 1.0), counts[seen].astype(np.float64)
@@ -69,7 +69,7 @@ def _chords(x: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.concatenate((a, b)), np.concatenate((total * (1.0 - share), total * share))
 
 
-def _lower_end(x: FloatArray, counts: FloatArray, delta: float) -> float:
+def _lower_confidence_bound_of_mean(x: FloatArray, counts: FloatArray, delta: float) -> float:
     """The largest mean that is too small to be believed, up to the steps of the search."""
     n, goal = float(counts.sum()), log(1.0 / delta)
     possible = float(x @ counts) / n

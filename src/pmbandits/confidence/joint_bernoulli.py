@@ -21,7 +21,7 @@ class JointBounds(NamedTuple):
     worst: FloatArray
 
 
-def weight_of_one(arms: int) -> float:
+def martingale_weight_of_one(arms: int) -> float:
     """The weight of the number 1 in each arm's martingale. Two arms that are unlike their rewards cost least with it.
 
     >>> weight_of_one(10)
@@ -53,7 +53,7 @@ class JointChances:
     def __init__(self, ones: IntArray, n_rewards: IntArray, delta: float, arms: int | None = None) -> None:
         k, delta = ones.size, min(delta, 1.0)
         arms = max(k, arms or 0)
-        self.weight = weight_of_one(arms)
+        self.weight = martingale_weight_of_one(arms)
         rest = log(self.weight) if arms > 1 else 0.0  # ln M of an arm is at least this
         self.budget = log(1.0 / delta) - (arms - k) * rest
         self.chances, self.costs = np.empty((k, TANGENTS + 1)), np.empty((k, TANGENTS + 1))

@@ -98,7 +98,7 @@ class ConfidenceSet:
         ]
         radii_shown = [f"{self.radius(n):.3g} after {n:,}" for n in (10, 100, 1_000, 10_000)]
         rows.append(("its radius", ", ".join(radii_shown) + " rewards"))
-        return _html.titled_block(f"Confidence set {self.name!r}", _html.table((), rows))
+        return _html.html_titled_block(f"Confidence set {self.name!r}", _html.html_table((), rows))
 
     def radius(self, n: ArrayLike) -> Any:
         """The radius after n rewards. It is infinite for n = 0.
@@ -149,7 +149,7 @@ def confidence_set(
     ConfidenceSet(name='kl', kind='kl_band', ...
     """
     if not isinstance(name, str):
-        return _from_custom(name)
+        return _confidence_set_from_custom(name)
     _validation.choice("confidence", name, NAMES)
     if horizon is not None:
         horizon = _validation.whole("horizon", horizon, 1)
@@ -163,22 +163,22 @@ def confidence_set(
     if heavy and name != "kl":
         raise ValueError(f"confidence {name!r} is not valid for heavy tails ({support!r}); take 'auto'.")
     if name == "paper":
-        return _paper(support, n_arms, horizon, delta)
+        return _paper_confidence_set(support, n_arms, horizon, delta)
     meaning = _guarantee_text(each, horizon)
     # ln(1/δ) at n: the share of each n in the union, or of each n in Σ 1/(n(n+1)) = 1.
     log_term = partial(_anytime_log_term, each=each)
     if horizon is not None:
         log_term = partial(np.full_like, fill_value=log(horizon / each))
     if name == "kl":
-        chosen = _kl(support, meaning, each, cells)
+        chosen = _kl_confidence_set(support, meaning, each, cells)
     elif name == "dkw":
-        chosen = _dkw(support, meaning, horizon, each, log_term)
+        chosen = _dkw_confidence_set(support, meaning, horizon, each, log_term)
     else:
-        chosen = _wasserstein(support, meaning, horizon, each, log_term)
+        chosen = _wasserstein_confidence_set(support, meaning, horizon, each, log_term)
     return replace(chosen, failure=each)
 
 
-def _kl(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
+def _kl_confidence_set(support: Support, meaning: str, each: float, cells: int | None) -> ConfidenceSet:
     of_mean = 0.0
     if isinstance(support, Real):
         of_mean = MEAN_DELTA_SHARE * each
@@ -246,7 +246,7 @@ def _paper_radius(n: FloatArray, scale: float, log_term: float) -> FloatArray:
     return scale * radii.paper_w1_radius(n, log_term)
 
 
-def _dkw(
+def _dkw_confidence_set(
     support: Support, meaning: str, horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if not isfinite(support.width):
@@ -265,7 +265,7 @@ def _dkw_radius_rule(
     return partial(radii.howard_ramdas_radius, constant=anytime_constant(each)), "Howard and Ramdas (2022)"
 
 
-def _wasserstein(
+def _wasserstein_confidence_set(
     support: Support, meaning: str, horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> ConfidenceSet:
     if isinstance(support, Real):
@@ -283,7 +283,7 @@ def _wasserstein(
     )
 
 
-def _paper(support: Support, n_arms: int, horizon: int | None, delta: float | None) -> ConfidenceSet:
+def _paper_confidence_set(support: Support, n_arms: int, horizon: int | None, delta: float | None) -> ConfidenceSet:
     """``eq:UCB_confidence_sets`` and ``eq:any_UCB_confidence_sets``: to the letter where the paper's assumption holds.
 
     The paper assumes 1-sub-Gaussian arms. Where the support only promises σ > 1 the radius is σ times as large: W1 is
@@ -310,7 +310,7 @@ def _guarantee_text(failure: float, horizon: int | None) -> str:
     return f"with probability at least {share}, the true distribution of an arm stays inside its set, {when}"
 
 
-def _from_custom(given: CustomSet) -> ConfidenceSet:
+def _confidence_set_from_custom(given: CustomSet) -> ConfidenceSet:
     if not isinstance(given, CustomSet):
         raise TypeError(f"confidence must be one of {', '.join(NAMES)} or an object with kind and radius(n), "
                         f"got {given!r}.")  # fmt: skip

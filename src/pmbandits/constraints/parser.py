@@ -216,10 +216,10 @@ class _LimitParser:
         self.text = text
         self.limit_text = " ".join(text[tokens[0].start : tokens[-1].end].split())
 
-    def error(self, why: str) -> ValueError:
+    def make_parse_error(self, why: str) -> ValueError:
         return ValueError(f"the limit {_validation.short(self.limit_text)} cannot be read: {why}; {_EXAMPLE}.")
 
-    def next(self, *kinds: str) -> _Token | None:
+    def next_token_of_kinds(self, *kinds: str) -> _Token | None:
         """The next word if it is of one of these kinds."""
         if self.at < len(self.tokens) and self.tokens[self.at].kind in kinds:
             self.at += 1
@@ -227,77 +227,81 @@ class _LimitParser:
         return None
 
     def parse_chain(self) -> list[Row]:
-        sums, signs, ends = [self.sum()], [], [self.at]
-        while (sign := self.next(*_COMPARISONS)) is not None:
+        sums, signs, ends = [self.parse_sum()], [], [self.at]
+        while (sign := self.next_token_of_kinds(*_COMPARISONS)) is not None:
             signs.append(sign.kind)
-            sums.append(self.sum())
+            sums.append(self.parse_sum())
             ends.append(self.at)
         if self.at < len(self.tokens):
             word = self.tokens[self.at]
-            raise self.error(f"{self.text[word.start : word.end]!r} does not belong there")
+            raise self.make_parse_error(f"{self.text[word.start : word.end]!r} does not belong there")
         if not signs:
             point = " (decimals have a point, not a comma)" if self.limit_text.isdigit() else ""
-            raise self.error(f"it has no sign such as <= or >={point}")
+            raise self.make_parse_error(f"it has no sign such as <= or >={point}")
         pieces = [0, *(end + 1 for end in ends)]
         out = []
         for k, (left, right) in enumerate(pairwise(sums)):
             here = self.tokens[pieces[k]].start, self.tokens[ends[k + 1] - 1].end
-            out.append(self._row(left, signs[k], right, " ".join(self.text[here[0] : here[1]].split())))
+            out.append(
+                self._limit_row_from_sides(left, signs[k], right, " ".join(self.text[here[0] : here[1]].split()))
+            )
         return out
 
-    def _row(self, left: _LinearExpression, sign: str, right: _LinearExpression, text: str) -> Row:
+    def _limit_row_from_sides(self, left: _LinearExpression, sign: str, right: _LinearExpression, text: str) -> Row:
         difference = left.plus(right, -1.0)
         if sign == ">=":
             difference = difference.times(-1.0)
         if not np.isfinite(difference.coefficients).all() or not math.isfinite(difference.constant):
             raise ValueError(f"the numbers of the limit {_validation.short(text)} are too large; take smaller ones.")
         if difference.is_number:
-            raise self.error("it says nothing about the share of any arm (put names that look like numbers in quotes)")
+            raise self.make_parse_error(
+                "it says nothing about the share of any arm (put names that look like numbers in quotes)"
+            )
         return Row(difference.coefficients + 0.0, 0.0 - difference.constant, sign == "==", text)
 
-    def sum(self) -> _LinearExpression:
-        sign = self.next("+", "-")
-        total = self.product()
+    def parse_sum(self) -> _LinearExpression:
+        sign = self.next_token_of_kinds("+", "-")
+        total = self.parse_product()
         if sign is not None and sign.kind == "-":
             total = total.times(-1.0)
-        while (sign := self.next("+", "-")) is not None:
-            total = total.plus(self.product(), 1.0 if sign.kind == "+" else -1.0)
+        while (sign := self.next_token_of_kinds("+", "-")) is not None:
+            total = total.plus(self.parse_product(), 1.0 if sign.kind == "+" else -1.0)
         return total
 
-    def product(self) -> _LinearExpression:
-        total = self.factor()
+    def parse_product(self) -> _LinearExpression:
+        total = self.parse_factor()
         while True:
-            if self.next("*"):
-                total = self._times(total, self.factor())
-            elif self.next("/"):
-                divisor = self.factor()
+            if self.next_token_of_kinds("*"):
+                total = self._multiply_expressions(total, self.parse_factor())
+            elif self.next_token_of_kinds("/"):
+                divisor = self.parse_factor()
                 if not divisor.is_number or divisor.constant == 0.0:
-                    raise self.error("it divides by something that is not a number, or by 0")
+                    raise self.make_parse_error("it divides by something that is not a number, or by 0")
                 total = total.times(1.0 / divisor.constant)
             elif total.is_number and self.at < len(self.tokens) and self.tokens[self.at].kind in ("name", "("):
-                total = self._times(total, self.factor())  # 2 A, 2 (A + B)
+                total = self._multiply_expressions(total, self.parse_factor())  # 2 A, 2 (A + B)
             else:
                 return total
 
-    def _times(self, a: _LinearExpression, b: _LinearExpression) -> _LinearExpression:
+    def _multiply_expressions(self, a: _LinearExpression, b: _LinearExpression) -> _LinearExpression:
         if not (a.is_number or b.is_number):
-            raise self.error("it multiplies two shares, and only sums of shares can be limited")
+            raise self.make_parse_error("it multiplies two shares, and only sums of shares can be limited")
         return b.times(a.constant) if a.is_number else a.times(b.constant)
 
-    def factor(self) -> _LinearExpression:
+    def parse_factor(self) -> _LinearExpression:
         nothing = np.zeros(len(self.names))
-        if (word := self.next("number")) is not None:
-            return _LinearExpression(nothing, word.value / 100.0 if self.next("%") else word.value)
-        if (word := self.next("name")) is not None:
+        if (word := self.next_token_of_kinds("number")) is not None:
+            return _LinearExpression(nothing, word.value / 100.0 if self.next_token_of_kinds("%") else word.value)
+        if (word := self.next_token_of_kinds("name")) is not None:
             nothing[int(word.value)] = 1.0
             return _LinearExpression(nothing, 0.0)
-        if self.next("("):
+        if self.next_token_of_kinds("("):
             self.depth += 1
             if self.depth > _MAX_DEPTH:
-                raise self.error("it has too many brackets inside brackets")
-            inside = self.sum()
-            if not self.next(")"):
-                raise self.error("a bracket is not closed")
+                raise self.make_parse_error("it has too many brackets inside brackets")
+            inside = self.parse_sum()
+            if not self.next_token_of_kinds(")"):
+                raise self.make_parse_error("a bracket is not closed")
             self.depth -= 1
             return inside
-        raise self.error("a number or the name of an arm is missing")
+        raise self.make_parse_error("a number or the name of an arm is missing")

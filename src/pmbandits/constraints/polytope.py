@@ -57,7 +57,7 @@ class Interior:
         """How far a mixture is from each limit."""
         return np.asarray(self.bound - self.rows @ a)
 
-    def from_start(self, start: FloatArray) -> FloatArray:
+    def strictly_feasible_near(self, start: FloatArray) -> FloatArray:
         """A mixture near the start that keeps all limits strictly."""
         if self.is_simplex:
             weights = np.maximum(start, 1e-3 / start.size)
@@ -67,7 +67,9 @@ class Interior:
         keeps = bool((near > 0.0).all() and (self.slack(near) > 0.0).all())
         return near if off <= 1e-12 and keeps else self.centre
 
-    def highest_with(self, slopes: FloatArray, prices: FloatArray, equality_prices: FloatArray) -> float:
+    def linear_upper_bound_from_prices(
+        self, slopes: FloatArray, prices: FloatArray, equality_prices: FloatArray
+    ) -> float:
         """A bound on ⟨slopes, b⟩ for all b in P that holds for any prices, those of limits ≥ 0, because Σ b = 1."""
         rest = slopes - prices @ self.rows - equality_prices @ self.equal
         return float(prices @ self.bound + equality_prices @ self.level + rest.max())
@@ -116,7 +118,7 @@ class Polytope:
     @property
     def is_product_of_simplices(self) -> bool:
         """Whether the only limits are sums of different arms."""
-        return bool(self.equal.all()) and self._segments is not None
+        return bool(self.equal.all()) and self._segment_of_each_arm is not None
 
     def best_in_segments(self, slopes: FloatArray) -> FloatArray:
         """The mixture with the largest ⟨slopes, a⟩, where the only limits are sums: one arm in each segment."""
@@ -148,8 +150,8 @@ class Polytope:
 
     @cached_property
     def _segments_and_totals(self) -> tuple[NDArray[np.intp], FloatArray]:
-        assert self._segments is not None
-        return self._segments, np.append(self.bound[self.equal], 1.0 - self.bound[self.equal].sum())
+        assert self._segment_of_each_arm is not None
+        return self._segment_of_each_arm, np.append(self.bound[self.equal], 1.0 - self.bound[self.equal].sum())
 
     def maximise_linear(self, slopes: FloatArray) -> LinearMaximum | None:
         """The largest ⟨slopes, a⟩ on P; ``None`` if P is empty.
@@ -213,7 +215,7 @@ class Polytope:
         return least, most
 
     @cached_property
-    def _segments(self) -> NDArray[np.intp] | None:
+    def _segment_of_each_arm(self) -> NDArray[np.intp] | None:
         """The segment of each arm, if all equalities are sums of different arms; the last has the rest of the arms."""
         rows = self.matrix[self.equal]
         if not ((rows == 0.0) | (rows == 1.0)).all() or (rows.sum(axis=0) > 1.0).any():
@@ -224,7 +226,7 @@ class Polytope:
     def _even_mixture(self) -> FloatArray | None:
         """A mixture between the bounds of all arms that shares out each segment's sum evenly, if that is simple."""
         least, most = self.single_arm_bounds
-        segment = self._segments
+        segment = self._segment_of_each_arm
         if segment is None:
             return None
         total = self._segments_and_totals[1]
@@ -237,7 +239,7 @@ class Polytope:
             return None
         return np.asarray(least + share[segment] * (most - least))
 
-    def feasible(self) -> FloatArray | None:
+    def any_feasible_mixture(self) -> FloatArray | None:
         """Some mixture that keeps the limits, or ``None`` if there is none."""
         even = self._even_mixture
         if even is not None and float(self.excess(even).max(initial=0.0)) <= 1e-14:
@@ -247,10 +249,10 @@ class Polytope:
             return None
         return found[0]
 
-    def inside(self) -> FloatArray | None:
+    def mixture_in_the_middle(self) -> FloatArray | None:
         """A mixture in the middle of P: every arm that can have a share has one."""
         count = self.n_arms
-        point = self.feasible()
+        point = self.any_feasible_mixture()
         if point is None:
             return None
         points = [point]
@@ -286,7 +288,7 @@ class Polytope:
         same = np.flatnonzero(self.equal)
         even = self._even_mixture
         if even is not None and (bound - rows @ even >= _WELL_INSIDE / count).all() and even.min() > 0.0:
-            if same.size and not np.any(self._segments == same.size):  # the last sum follows from the others
+            if same.size and not np.any(self._segment_of_each_arm == same.size):  # the last sum follows from the others
                 equal, level, same = equal[:-1], level[:-1], same[:-1]
             return Interior(np.arange(count), rows, bound, equal, level, even, most, same)
         from scipy.optimize import linprog
@@ -369,7 +371,7 @@ class Polytope:
         kept = list(range(self.bound.size))
         for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
             trial = [k for k in kept if k != row]
-            if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).feasible() is None:
+            if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).any_feasible_mixture() is None:
                 kept = trial
         return kept
 

@@ -107,7 +107,7 @@ class Limits:
             return None
         texts = tuple(text for text, stays in zip(self.texts, kept, strict=True) if stays)
         found = Limits(rows[kept], self.bound[kept], self.equal[kept], texts, tuple(names))
-        if found.polytope.feasible() is None:
+        if found.polytope.any_feasible_mixture() is None:
             raise ValueError(f"{', '.join(names[:5])} alone cannot keep the limits ({found}); change who plays.")
         return found
 
@@ -165,7 +165,7 @@ def limits(
         tuple(row.text for row in kept),
         known,
     )
-    if made.polytope.feasible() is None:
+    if made.polytope.any_feasible_mixture() is None:
         raise ValueError(_explain_infeasible(made))
     return made
 
@@ -180,11 +180,11 @@ def _parse_rows(shares: Shares, names: tuple[str, ...]) -> list[Row]:
     if isinstance(shares, Mapping):
         return [row for who, ends in shares.items() for row in _rows_from_range(who, ends, names)]
     if isinstance(shares, Iterable) and not isinstance(shares, bytes):
-        return [row for one in shares for row in _parse_rows(_text_or_mapping(one), names)]
+        return [row for one in shares for row in _parse_rows(_require_text_or_mapping(one), names)]
     raise TypeError(_unreadable_message(shares))
 
 
-def _text_or_mapping(one: Any) -> Any:
+def _require_text_or_mapping(one: Any) -> Any:
     if not isinstance(one, (str, Mapping, Limits)):
         raise TypeError(_unreadable_message(one))
     return one

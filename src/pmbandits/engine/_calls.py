@@ -12,12 +12,12 @@ from pmbandits._validation import FloatArray, IntArray
 from pmbandits.estimates._rewards import CHANGED, OK, record
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import caller, shared, step
+from pmbandits.state.linking import make_caller, shared, step
 from pmbandits.state.lock import BUSY, KERNEL_TOKEN, claim, release
 from pmbandits.state.numba_types import unpack
 
 CHOOSE_SIGNATURE, UPDATE_SIGNATURE = "memory -> int", "memory -> none"
-choose_by_address, update_by_address = caller(CHOOSE_SIGNATURE), caller(UPDATE_SIGNATURE)
+choose_by_address, update_by_address = make_caller(CHOOSE_SIGNATURE), make_caller(UPDATE_SIGNATURE)
 MIXTURE_TOLERANCE = 1e-6  # by which shares may miss 1 in all
 INVALID_CHOICE = -2  # returned if the policy's own kernel did not count exactly one pull of one of its arms
 
@@ -146,7 +146,7 @@ def tell_many(memory: int, arms: IntArray, rewards: FloatArray) -> int:
 
 
 @step("memory, int, ints, floats -> int", frees=True)
-def choose_into(memory: int, choose: int, out: IntArray, shares: FloatArray) -> int:
+def fill_next_arms_and_shares(memory: int, choose: int, out: IntArray, shares: FloatArray) -> int:
     """Fill ``out`` with the next arms, and ``shares``, unless it is empty, with the propensity of each when chosen."""
     s = unpack(memory)
     for j in range(out.size):
@@ -160,19 +160,19 @@ def choose_into(memory: int, choose: int, out: IntArray, shares: FloatArray) -> 
 
 
 @kernel
-def choose_many(choose: int, memory: int, out: IntArray, shares: FloatArray) -> int:
+def fill_next_arms(choose: int, memory: int, out: IntArray, shares: FloatArray) -> int:
     """The next arms, in one step that nothing can interrupt; ``choose`` is the address of the policy's kernel."""
-    return choose_into(memory, choose, out, shares)
+    return fill_next_arms_and_shares(memory, choose, out, shares)
 
 
 @kernel
-def choose_among(choose: int, memory: int, unavailable: IntArray, out: IntArray, shares: FloatArray) -> int:
+def fill_next_arms_among(choose: int, memory: int, unavailable: IntArray, out: IntArray, shares: FloatArray) -> int:
     """The next arms, chosen only among available ones (where the mask is 0)."""
     s = unpack(memory)
     for i in range(s.n_arms):
         s.unavailable[i] = unavailable[i]
     s.constraint_kind |= SOME_ARMS_BARRED
-    code = choose_into(memory, choose, out, shares)
+    code = fill_next_arms_and_shares(memory, choose, out, shares)
     s.constraint_kind &= SOME_ARMS_BARRED - 1
     return code
 
@@ -212,7 +212,7 @@ def replay_events(
 
 
 @kernel
-def tell_active_and_inactive(memory: int, inactive_memory: int, arms: IntArray, rewards: FloatArray) -> int:
+def record_active_and_inactive_rewards(memory: int, inactive_memory: int, arms: IntArray, rewards: FloatArray) -> int:
     """Record rewards of active arms (position ≥ 0) and of inactive ones (−1 − position); returns how many."""
     s, beside = unpack(memory), unpack(inactive_memory)
     for j in range(arms.size):

@@ -53,7 +53,7 @@ class Algorithm(LockedMemory):
         return True
 
     @staticmethod
-    def forgot(memory: Memory) -> None:
+    def adjust_after_forgetting(memory: Memory) -> None:
         """Adjust the policy's own numbers after rewards and pulls were forgotten, so that there are fewer now.
 
         A policy with ``forgets = True`` sets back here whatever it has counted in rounds or rewards.

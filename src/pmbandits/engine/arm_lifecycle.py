@@ -16,23 +16,23 @@ from pmbandits.engine import share_constraints
 from pmbandits.engine.build import MemoryBuilding
 from pmbandits.engine.capacity import recompute_derived
 from pmbandits.engine.options import MAX_ARMS
-from pmbandits.engine.roster import PAUSED, PLAYS, RETIRED, Roster, doubled_arm_count
-from pmbandits.engine.transfer import add_records, fold_clock, inactive_memory, restart_clock
+from pmbandits.engine.roster import PAUSED, PLAYS, RETIRED, Roster, arm_count_doubled_until_enough
+from pmbandits.engine.transfer import add_pulls_and_rewards, count_all_pulls_as_current, inactive_memory, restart_clock
 from pmbandits.state.memory import Memory
 
 # All that a change replaces, at once.
 _REPLACED = ("names", "_own_names", "options", "limits", "_all_limits", "_plan", "epsilon", "_now")
 
 
-def _reward_count(memory: Memory, beside: Memory, at: int | None) -> int:
+def _n_rewards_at_roster_place(memory: Memory, beside: Memory, at: int | None) -> int:
     """How many rewards there are of the arm at a place of the roster; an arm without a place is new."""
     return 0 if at is None else int(memory.n_rewards[at] if at >= 0 else beside.n_rewards[-1 - at])
 
 
-def _collect_records(into: Memory, memory: Memory, beside: Memory, places: list[int | None]) -> None:
+def _copy_arm_records_into(into: Memory, memory: Memory, beside: Memory, places: list[int | None]) -> None:
     """Copy pulls and rewards of arms into one memory, from the main memory and from that of inactive arms."""
-    add_records(into, memory, [(at, to) for to, at in enumerate(places) if at is not None and at >= 0])
-    add_records(into, beside, [(-1 - at, to) for to, at in enumerate(places) if at is not None and at < 0])
+    add_pulls_and_rewards(into, memory, [(at, to) for to, at in enumerate(places) if at is not None and at >= 0])
+    add_pulls_and_rewards(into, beside, [(-1 - at, to) for to, at in enumerate(places) if at is not None and at < 0])
 
 
 class ArmLifecycle(MemoryBuilding):
@@ -82,9 +82,9 @@ class ArmLifecycle(MemoryBuilding):
                 raise ValueError(f"there is an arm {new!r} already{what[self._arm_states()[self.names.index(new)]]}.")
             names = check_arm_names((*self.names, new), k + 1)
             own = self._own_names or new != f"arm {k}"
-            joined_at = {**self._join_rounds(), k: self._total_rounds()}
+            joined_at = {**self._round_in_which_arms_joined(), k: self._total_rounds()}
             self.__dict__.update(
-                {**self._rearrange_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own}
+                {**self._state_rearranged_for_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own}
             )
             return k
 
@@ -142,16 +142,18 @@ class ArmLifecycle(MemoryBuilding):
                 options["cost"] = share_constraints.check_cost("cost", cost)
             if budget is not None:
                 options["budget"] = share_constraints.check_budget("budget", budget)
-            found = share_constraints.read_limits(options, self.names)
+            found = share_constraints.limits_from_options(options, self.names)
             changed = object.__new__(type(self))
             changed.__dict__.update({**self.__dict__, "options": options, "_all_limits": found})
-            parts = changed._rearrange_arms(self.names, self._arm_states(), self._join_rounds(), anew=True)
+            parts = changed._state_rearranged_for_arms(
+                self.names, self._arm_states(), self._round_in_which_arms_joined(), anew=True
+            )
             self.__dict__.update({**parts, "options": options, "_all_limits": found})
 
         self._with_lock(change)
 
     def _require_changeable(self) -> None:
-        self._must_be_bound()
+        self._require_bound_policy()
         if self._plan.forgetting is not None:
             raise ValueError(
                 "arms and limits cannot change in a policy that forgets rewards or watches its arms for changes "
@@ -172,10 +174,10 @@ class ArmLifecycle(MemoryBuilding):
             if state != PLAYS and not others:
                 raise ValueError(f"{name} is the only arm that plays; let another one play first.")
             states[at] = state
-            joined_at = {i: t for i, t in self._join_rounds().items() if i != at}
+            joined_at = {i: t for i, t in self._round_in_which_arms_joined().items() if i != at}
             if state == PLAYS:
                 joined_at[at] = self._total_rounds()
-            self.__dict__.update(self._rearrange_arms(self.names, tuple(states), joined_at))
+            self.__dict__.update(self._state_rearranged_for_arms(self.names, tuple(states), joined_at))
 
         self._with_lock(change)
 
@@ -183,7 +185,7 @@ class ArmLifecycle(MemoryBuilding):
         roster = self._roster
         return (PLAYS,) * len(self.names) if roster is None else roster.states
 
-    def _join_rounds(self) -> Mapping[int, int]:
+    def _round_in_which_arms_joined(self) -> Mapping[int, int]:
         roster = self._roster
         return {} if roster is None else roster.joined_at
 
@@ -226,7 +228,7 @@ class ArmLifecycle(MemoryBuilding):
         _, _, memory, roster = self._now
         return int(memory.t + memory.earlier_pulls.sum() + (0 if roster is None else roster.inactive_memory.t))
 
-    def _to_all_arms(self, inside: NDArray[Any]) -> NDArray[Any]:
+    def _expand_to_all_arms(self, inside: NDArray[Any]) -> NDArray[Any]:
         """Expand an array of the active arms to one of all arms that there ever were, with 0 for the others."""
         if self._roster is None:
             return inside
@@ -234,25 +236,27 @@ class ArmLifecycle(MemoryBuilding):
         out[list(self._roster.active_arms)] = inside
         return out
 
-    def _include_waiting_arms(self) -> Self:
+    def _with_waiting_arms_in_memory(self) -> Self:
         """The policy itself, after arms that wait for their first reward have come into the memory like all others."""
         if self._roster is not None and self._roster.waiting:
             states, joined_at = self._roster.states, self._roster.joined_at
-            self.__dict__.update(self._rearrange_arms(self.names, states, joined_at, include_waiting_arms=True))
+            self.__dict__.update(
+                self._state_rearranged_for_arms(self.names, states, joined_at, include_waiting_arms=True)
+            )
         return self
 
-    def _admit_arms(self) -> None:
+    def _activate_arms_with_first_reward(self) -> None:
         """Activate arms whose first reward has come; call it while holding the policy's lock."""
         roster = self._roster
-        if roster is not None and roster.waiting and roster.any_first_reward():
-            self.__dict__.update(self._rearrange_arms(self.names, roster.states, roster.joined_at))
+        if roster is not None and roster.waiting and roster.has_waiting_arm_first_reward():
+            self.__dict__.update(self._state_rearranged_for_arms(self.names, roster.states, roster.joined_at))
 
     def _replace_by_clone(self, clone: Self) -> None:
         """Replace the state of a policy by that of its clone, in one step; call it while holding the lock."""
         clone._memory.lock_token = self._memory.lock_token  # it is still at work
         self.__dict__.update({key: clone.__dict__[key] for key in _REPLACED})
 
-    def _rearrange_arms(
+    def _state_rearranged_for_arms(
         self,
         names: tuple[str, ...],
         states: tuple[str, ...],
@@ -283,33 +287,35 @@ class ArmLifecycle(MemoryBuilding):
         same = (
             not anew
             and active_arms == roster.active_arms
-            and doubled_arm_count(self._delta_arm_count(roster), len(names))
-            == doubled_arm_count(self._delta_arm_count(roster), len(self.names))
+            and arm_count_doubled_until_enough(self._n_arms_that_share_delta(roster), len(names))
+            == arm_count_doubled_until_enough(self._n_arms_that_share_delta(roster), len(self.names))
         )
         start = roster.clock_start if same else self._total_rounds()
         after = Roster(states, active_arms, roster.inactive_memory, (), waits, start, roster.n_initial_arms)
-        draft = self._draft(names, after)
+        draft = self._unbuilt_policy_with_arms(names, after)
         if waits and not include_waiting_arms:  # should they not all fit together, that is said now, not later
-            self._draft(names, replace(after, active_arms=tuple(plays)))._build_for_playing_arms()
+            self._unbuilt_policy_with_arms(
+                names, replace(after, active_arms=tuple(plays))
+            )._build_memory_for_active_arms()
         if same:
             new, plan = memory, self._plan
         else:
-            new, plan = draft._build_for_playing_arms()
+            new, plan = draft._build_memory_for_active_arms()
             draft._plan = plan
             places = [place[arm] for arm in active_arms]
-            n_rewards = [_reward_count(memory, roster.inactive_memory, at) for at in places]
-            new = draft._resized_for(new, sum(n_rewards), max(n_rewards))
-            _collect_records(new, memory, roster.inactive_memory, places)
+            n_rewards = [_n_rewards_at_roster_place(memory, roster.inactive_memory, at) for at in places]
+            new = draft._memory_resized_for(new, sum(n_rewards), max(n_rewards))
+            _copy_arm_records_into(new, memory, roster.inactive_memory, places)
             restart_clock(new)
             recompute_derived(new)
             new.dirty, new.rng_counter, new.lock_token = 1, memory.rng_counter, memory.lock_token
         rest = roster.inactive_memory
         if beside != roster.inactive_arms or not same:
             places = [place[arm] for arm in beside]
-            n_rewards = [_reward_count(memory, roster.inactive_memory, at) for at in places]
+            n_rewards = [_n_rewards_at_roster_place(memory, roster.inactive_memory, at) for at in places]
             rest = inactive_memory(new, plan, len(beside), sum(n_rewards))
-            _collect_records(rest, memory, roster.inactive_memory, places)
-            fold_clock(rest)
+            _copy_arm_records_into(rest, memory, roster.inactive_memory, places)
+            count_all_pulls_as_current(rest)
             recompute_derived(rest)
         after = replace(after, inactive_memory=rest, inactive_arms=beside)
         return {
@@ -320,10 +326,10 @@ class ArmLifecycle(MemoryBuilding):
             "_now": self._kernel_args(new, after),
         }
 
-    def _delta_arm_count(self, roster: Roster) -> int:
+    def _n_arms_that_share_delta(self, roster: Roster) -> int:
         return max(roster.n_initial_arms, self.options.get("most_arms") or 0)
 
-    def _draft(self, names: tuple[str, ...], roster: Roster) -> Self:
+    def _unbuilt_policy_with_arms(self, names: tuple[str, ...], roster: Roster) -> Self:
         """A policy with these arms, to make a memory for."""
         draft = object.__new__(type(self))
         draft.__dict__.update({**self.__dict__, "names": names, "_now": (0, 0, self._memory, roster)})
@@ -331,6 +337,6 @@ class ArmLifecycle(MemoryBuilding):
         draft.limits = None if kept is None else kept.among([names[arm] for arm in roster.active_arms])
         return draft
 
-    def _build_for_playing_arms(self) -> tuple[Memory, Any]:
+    def _build_memory_for_active_arms(self) -> tuple[Memory, Any]:
         assert self.metric is not None and self.support is not None
         return self._build(self.metric, len(self._active_arms), self.support)

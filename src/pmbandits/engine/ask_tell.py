@@ -16,18 +16,23 @@ from pmbandits.arms import arm_index
 from pmbandits.engine._calls import (
     INVALID_CHOICE,
     ask_one,
-    choose_among,
-    choose_many,
     count_pull,
+    fill_next_arms,
+    fill_next_arms_among,
     invalid_choice_error,
+    record_active_and_inactive_rewards,
     replay_events,
-    tell_active_and_inactive,
     tell_many,
     tell_one,
 )
 from pmbandits.engine.arm_lifecycle import ArmLifecycle
 from pmbandits.engine.capacity import ensure_capacity, handle_changes
-from pmbandits.engine.forgetting import changed_arms, n_changes, recorded_changes, warn_of_changes
+from pmbandits.engine.forgetting import (
+    arms_with_unhandled_change,
+    n_changes_ever_found,
+    recorded_changes,
+    warn_of_changes,
+)
 from pmbandits.estimates import Change
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK
 from pmbandits.state.layout import MOST
@@ -88,7 +93,7 @@ class AskTell(ArmLifecycle):
             try:
                 where, address, _memory_ref, roster = self._now
             except AttributeError:
-                self._must_be_bound()
+                self._require_bound_policy()
                 raise
             arm: int = BUSY if roster is not None and roster.waiting else ask_one(where, address)
             if arm == INVALID_CHOICE:
@@ -100,42 +105,46 @@ class AskTell(ArmLifecycle):
 
     def _ask_many(self, n: int, unavailable: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
-        self._must_be_bound()
+        self._require_bound_policy()
         out = np.empty(n, dtype=np.int64)
-        if self._with_lock(lambda: self._choose_into(out, unavailable)) == INVALID_CHOICE:
+        if self._with_lock(lambda: self._fill_with_next_arms(out, unavailable)) == INVALID_CHOICE:
             self._raise_invalid_choice()
         return out
 
-    def _choose_into(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None = None) -> int:
+    def _fill_with_next_arms(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None = None) -> int:
         """Fill ``out`` with the next arms, while holding the lock; returns OK or INVALID_CHOICE."""
-        self._admit_arms()
+        self._activate_arms_with_first_reward()
         roster = self._roster
-        new = None if roster is None else roster.next_trial(unavailable)
+        new = None if roster is None else roster.next_waiting_arm_to_try(unavailable)
         if roster is None or new is None:
-            return self._choose_active_into(out, unavailable)
+            return self._fill_with_next_active_arms(out, unavailable)
         t = self._total_rounds()
         alone = unavailable is not None and bool(unavailable[list(roster.active_arms)].all())
         if out.size == 1:  # one kernel
             arm, due = new
             if due > t and not alone:
-                return self._choose_active_into(out, unavailable)
+                return self._fill_with_next_active_arms(out, unavailable)
             count_pull(roster.inactive_memory.address, -1 - roster.place[arm])
             out[0] = arm
             return OK
         clone, at = self._clone_unlocked(), 0  # several kernel calls: on a clone that then replaces the policy
         while at < out.size:
             assert clone._roster is not None
-            _, due = clone._roster.next_trial(unavailable) or (0, t)
+            _, due = clone._roster.next_waiting_arm_to_try(unavailable) or (0, t)
             more = 1 if due <= t or alone else min(due - t, out.size - at)
             part = out[at : at + more]
-            code = clone._choose_into(part, unavailable) if more == 1 else clone._choose_active_into(part, unavailable)
+            code = (
+                clone._fill_with_next_arms(part, unavailable)
+                if more == 1
+                else clone._fill_with_next_active_arms(part, unavailable)
+            )
             if code != OK:
                 return code
             at, t = at + more, t + more
         self._replace_by_clone(clone)
         return OK
 
-    def _choose_active_into(
+    def _fill_with_next_active_arms(
         self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None, shares: FloatArray = _NO_SHARES
     ) -> int:
         """Fill ``out`` with the next arms, chosen among the active ones; returns OK or INVALID_CHOICE.
@@ -144,20 +153,20 @@ class AskTell(ArmLifecycle):
         """
         where, address, _, roster = self._now
         if unavailable is None:
-            code = int(choose_many(where, address, out, shares))
+            code = int(fill_next_arms(where, address, out, shares))
         else:
             inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
             if inside.all():
                 known = [_validation.readable(name) for name in self.playing[:20]]
                 raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
-            code = int(choose_among(where, address, inside, out, shares))
+            code = int(fill_next_arms_among(where, address, inside, out, shares))
         if roster is not None and code == OK:
             out[:] = np.array(roster.active_arms)[out]
         return code
 
     def _unavailable_mask(self, among: Any) -> NDArray[np.int64]:
         """An array with 1 for every arm that is not available in this call, and 0 for the others."""
-        self._must_be_bound()
+        self._require_bound_policy()
         if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
             raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_validation.short(among)}.")
         places = self._arm_positions(list(among))
@@ -195,7 +204,7 @@ class AskTell(ArmLifecycle):
         """
         if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
             if ticket is not None or arm is None or reward is None:
-                self._tell_ticket(arm, reward, ticket)
+                self._tell_by_ticket_or_arm(arm, reward, ticket)
                 return
             if isinstance(arm, np.integer):
                 arm = int(arm)
@@ -207,23 +216,23 @@ class AskTell(ArmLifecycle):
             try:
                 _, address, _memory_ref, roster = self._now
             except AttributeError:
-                self._must_be_bound()
+                self._require_bound_policy()
                 raise
             place = arm if roster is None else roster.place[arm] if 0 <= arm < len(roster.place) else -1
             code = tell_one(address, place, reward)
             if code == CHANGED:
                 self._handle_detected_change()
             elif code != OK:
-                self._tell_checked([arm], [reward])
+                self._check_and_record_rewards([arm], [reward])
             return
         one = not _validation.is_list(reward)
         arms: Any = [arm] if one else arm
         rewards: Any = [reward] if one else reward
         if not one and not _validation.is_list(arms):
             arms = [arms] * len(rewards)  # several rewards of one arm
-        self._tell_checked(arms, rewards)
+        self._check_and_record_rewards(arms, rewards)
 
-    def _tell_ticket(self, arm: Any, reward: Any, ticket: Any) -> None:
+    def _tell_by_ticket_or_arm(self, arm: Any, reward: Any, ticket: Any) -> None:
         """What ``tell`` does if it is not given both an arm and a reward."""
         if ticket is None and arm is not None:
             raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
@@ -237,9 +246,9 @@ class AskTell(ArmLifecycle):
     def _tell_tickets(self, ticket: Any, reward: float | ArrayLike | None) -> None:
         """Take in the rewards of tickets: all of those that are new, or none."""
 
-    def _tell_checked(self, arms: Any, rewards: Any) -> None:
+    def _check_and_record_rewards(self, arms: Any, rewards: Any) -> None:
         """Check all input, grow memory, and record all rewards in one compiled call, which Ctrl-C cannot cut."""
-        self._must_be_bound()
+        self._require_bound_policy()
         assert self.support is not None
         where = self._arm_positions(arms)
         if where.size != len(rewards):
@@ -257,7 +266,7 @@ class AskTell(ArmLifecycle):
             while at < where.size:
                 memory = ensure_capacity(memory, plan, where.size - at)
                 at += tell_many(memory.address, where[at:], values[at:])
-            return self._install_memory(memory, n_changes(self._memory))
+            return self._handle_changes_on_copy(memory, n_changes_ever_found(self._memory))
         self._memory = ensure_capacity(self._memory, plan, where.size)
         _, address, memory, roster = self._now
         if roster is None:
@@ -267,8 +276,8 @@ class AskTell(ArmLifecycle):
             if places.min() < 0:
                 roster = replace(roster, inactive_memory=ensure_capacity(roster.inactive_memory, plan, where.size))
                 self._now = self._kernel_args(memory, roster)
-            at = tell_active_and_inactive(address, roster.inactive_memory.address, places, values)
-            self._admit_arms()
+            at = record_active_and_inactive_rewards(address, roster.inactive_memory.address, places, values)
+            self._activate_arms_with_first_reward()
         assert at == where.size, at
         return ()
 
@@ -276,13 +285,13 @@ class AskTell(ArmLifecycle):
         """Handle a change of an arm that was detected by the reward recorded last."""
 
         def while_locked() -> tuple[Change, ...]:
-            if not changed_arms(self._memory).size:  # another thread has dealt with it
+            if not arms_with_unhandled_change(self._memory).size:  # another thread has dealt with it
                 return ()
-            return self._install_memory(self._memory.copy(), n_changes(self._memory) - 1)
+            return self._handle_changes_on_copy(self._memory.copy(), n_changes_ever_found(self._memory) - 1)
 
         self._warn_of_changes(self._with_lock(while_locked))
 
-    def _install_memory(self, memory: Memory, known: int) -> tuple[Change, ...]:
+    def _handle_changes_on_copy(self, memory: Memory, known: int) -> tuple[Change, ...]:
         """Handle changes in a copy of the memory, replace the memory by it, and return the new changes."""
         handle_changes(memory, self._plan)
         new_changes = recorded_changes(memory, self.names, known)
@@ -354,7 +363,7 @@ class AskTell(ArmLifecycle):
         >>> again.replay([1 - policy.ask()], [None], check=True)
         0
         """
-        self._must_be_bound()
+        self._require_bound_policy()
         assert self.support is not None
         places = self._arm_positions(arms)
         values = np.array(rewards, dtype=np.float64)
@@ -376,7 +385,7 @@ class AskTell(ArmLifecycle):
         self, places: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
     ) -> tuple[int | None, tuple[Change, ...]]:
         """Replay asks (nan) and tells on a clone, which replaces the policy if all of them were recorded."""
-        clone, known = self._clone_unlocked(), n_changes(self._memory)
+        clone, known = self._clone_unlocked(), n_changes_ever_found(self._memory)
         first_mismatch = clone._replay_unlocked(places, values, available, check)
         if first_mismatch is not None:
             return first_mismatch, ()
@@ -413,7 +422,7 @@ class AskTell(ArmLifecycle):
             elif check:
                 mine = np.empty(1, dtype=np.int64)
                 mask = None if mask_of[at] < 0 else available.masks[mask_of[at]]
-                if self._choose_into(mine, mask) == INVALID_CHOICE:
+                if self._fill_with_next_arms(mine, mask) == INVALID_CHOICE:
                     self._raise_invalid_choice()
                 if mine[0] != arms[at]:
                     return at
@@ -452,7 +461,7 @@ class AskTell(ArmLifecycle):
 
     def _arm_positions(self, arms: Any) -> NDArray[np.int64]:
         """The positions of arms that are given by position or name; an error names the first that does not exist."""
-        self._must_be_bound()
+        self._require_bound_policy()
         given = arms if isinstance(arms, np.ndarray) else np.asarray(arms, dtype=object)
         if given.ndim == 1 and given.dtype.kind in "iu" and given.size:
             where = given.astype(np.int64)

@@ -15,12 +15,12 @@ from pmbandits.confidence._bernoulli_wasserstein import SHAPES
 from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE
 from pmbandits.confidence._kl_bands import NO_HORIZON_LENGTH, n_exact_ends_for
 from pmbandits.confidence.sets import KINDS, NAMES
-from pmbandits.engine.capacity import INITIAL_CAPACITY, line_cells_for, recompute_derived, write_constants
-from pmbandits.engine.confidence_choice import ConfidenceChoice, tail_numbers
+from pmbandits.engine.capacity import INITIAL_CAPACITY, n_sub_gaussian_cells, recompute_derived, write_constants
+from pmbandits.engine.confidence_choice import ConfidenceChoice, tail_assumption_as_state_numbers
 from pmbandits.engine.forgetting import MAX_RECORDED_CHANGES, Forgetting, start_detector
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.plan import Plan, Setup
-from pmbandits.engine.share_constraints import KernelConstraints, kernel_constraints
+from pmbandits.engine.share_constraints import KernelConstraints, constraints_for_kernels
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import max_items as sketch_capacity
@@ -28,7 +28,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode, has_single_peak, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
 from pmbandits.mixtures._survival_table import MAX_KNOTS
-from pmbandits.state.layout import OWN_PREFIX, SIZES, places
+from pmbandits.state.layout import OWN_PREFIX, SIZES, memory_layout_for
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
@@ -77,20 +77,20 @@ class MemoryBuilding(ConfidenceChoice):
 
     def _build(self, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
         """New memory for a policy that has seen nothing."""
-        basis = self._basis(metric, n_arms, support)
+        basis = self._memory_basis_from_options(metric, n_arms, support)
         _require_possible_sets(basis)
         arrays = _constant_arrays(basis)
-        drops = basis.forgetting is not None and basis.forgetting.drops
-        sizes = _sizes(basis) | {
+        drops = basis.forgetting is not None and basis.forgetting.forgets_rewards
+        sizes = _array_sizes_by_name(basis) | {
             "n_ball_grid": arrays["ball_grid"].size,
             "n_earlier_pulls": n_arms if self._roster is not None or drops else 0,
         }
         self._check_memory_limit(sizes)
         memory = Memory.allocate(sizes, self._own)
         numbers = {
-            **_numbers(basis, self.options.get("horizon")),
+            **_state_numbers_from_options(basis, self.options.get("horizon")),
             "seed": self.seed,
-            "rank_delta": self._rank_delta(n_arms),
+            "rank_delta": self._sketch_failure_probability(n_arms),
             "mix_is_feasible": int(type(self).__module__.startswith("pmbandits.")),
             **basis.setup.numbers,
         }
@@ -113,7 +113,7 @@ class MemoryBuilding(ConfidenceChoice):
         recompute_derived(memory)
         return memory, plan
 
-    def _basis(self, metric: Distortion, n_arms: int, support: Support) -> _Basis:
+    def _memory_basis_from_options(self, metric: Distortion, n_arms: int, support: Support) -> _Basis:
         storage, fineness = self._reward_storage(support)
         forgetting = self._forgetting(n_arms, support)
         if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
@@ -135,7 +135,7 @@ class MemoryBuilding(ConfidenceChoice):
         chosen = setup.confidence
         kind = "ball" if chosen is None else chosen.kind
         gaussian = isinstance(support, Real) and chosen is not None and chosen.mean_failure > 0.0
-        encoded, holder = encode(metric), holder_numbers(metric, support)
+        encoded, holder = encode(metric), holder_pair_as_state_numbers(metric, support)
         bounds_changes = chosen is not None and not isinstance(support, (Binary, Heavy)) and storage != "sketch"
         uses_chords = (  # for concave h with at most one peak that is not Lipschitz, or with KL bands
             bounds_changes
@@ -158,7 +158,7 @@ class MemoryBuilding(ConfidenceChoice):
             encoded=encoded,
             points=points,
             holder=holder,
-            constraints=None if self.limits is None else kernel_constraints(self.limits),
+            constraints=None if self.limits is None else constraints_for_kernels(self.limits),
             grid=np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid,
             confidence=chosen,
             set_kind=kind,
@@ -185,11 +185,11 @@ class MemoryBuilding(ConfidenceChoice):
 
     def _check_memory_limit(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes that would take more memory than the policy may have, before any memory is taken."""
-        needed = 8 * places(*(int(sizes.get(name, 0)) for name in SIZES), own=self._own).end
+        needed = 8 * memory_layout_for(*(int(sizes.get(name, 0)) for name in SIZES), own=self._own).end
         if self._max_bytes is not None and needed > self._max_bytes:
             raise MemoryLimitExceeded(f"{needed:,}")
 
-    def _resized_for(self, memory: Memory, rewards: int, most: int) -> Memory:
+    def _memory_resized_for(self, memory: Memory, rewards: int, most: int) -> Memory:
         """Memory of a policy resized for so many rewards in all and of one arm; raises if that takes too much."""
         sizes = memory.sizes
         if self._plan.keeps_all_rewards:
@@ -209,7 +209,7 @@ class MemoryBuilding(ConfidenceChoice):
         return larger
 
 
-def _sizes(basis: _Basis) -> dict[str, int]:
+def _array_sizes_by_name(basis: _Basis) -> dict[str, int]:
     """The sizes on which the shapes of all arrays depend; those that are not named are 0."""
     k, forgetting, setup, chosen = basis.n_arms, basis.forgetting, basis.setup, basis.confidence
     buffer = sketch_capacity(basis.fineness) if basis.storage == "sketch" else 0
@@ -241,7 +241,7 @@ def _sizes(basis: _Basis) -> dict[str, int]:
         "n_lazy_chords": k if basis.uses_chords or lipschitz_bands else 0,
         "n_kl_bands": k if basis.has_kl_bands else 0,
         "n_tail_multipliers": 3 if basis.has_unbounded_bands else 0,
-        "line_capacity": line_cells_for(k) if basis.has_gaussian_bands and basis.decides_by_sets else 0,
+        "line_capacity": n_sub_gaussian_cells(k) if basis.has_gaussian_bands and basis.decides_by_sets else 0,
         # what an algorithm asks for: grid, survival table, slopes, certifying and limits
         "n_grid": basis.grid.shape[0],
         "n_vetted": k if setup.table else 0,
@@ -260,11 +260,11 @@ def _constant_arrays(basis: _Basis) -> dict[str, Any]:
     metric = basis.metric
     if metric.shape == "neither" and basis.set_kind == "ball":
         steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
-        arrays["ball_grid"] = np.unique(np.concatenate((graded_grid(4097), [*metric._critical(), *steps])))
+        arrays["ball_grid"] = np.unique(np.concatenate((graded_grid(4097), [*metric._critical_points(), *steps])))
     return arrays if basis.constraints is None else {**arrays, **basis.constraints.arrays}
 
 
-def _numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
+def _state_numbers_from_options(basis: _Basis, horizon: int | None) -> dict[str, float]:
     """The single numbers of the state that follow from the options, before the algorithm sets its own."""
     forgetting, support, metric, chosen = basis.forgetting, basis.support, basis.metric, basis.confidence
     offset = 0.0
@@ -287,11 +287,11 @@ def _numbers(basis: _Basis, horizon: int | None) -> dict[str, float]:
         "lipschitz": _ball_holder_constant(metric, support, chosen),
         **basis.holder,
         # confidence sets
-        **(tail_numbers(metric, support, chosen) if basis.has_unbounded_bands else {}),
+        **(tail_assumption_as_state_numbers(metric, support, chosen) if basis.has_unbounded_bands else {}),
         "set_kind": KINDS.index(basis.set_kind),
         "stretched": int(chosen is not None and chosen.stretched),
         "uses_chords": int(basis.uses_chords),
-        "n_exact_ends": n_exact_ends_for(_largest_band_depth(chosen, horizon)) if basis.has_kl_bands else 0,
+        "n_exact_ends": n_exact_ends_for(_largest_n_times_kl_radius(chosen, horizon)) if basis.has_kl_bands else 0,
         "coarse_radii": int(basis.coarse_radii),
         "paper_bonus": int(plain),
         "rounding_utility_bound": offset,
@@ -316,13 +316,13 @@ def _require_possible_sets(basis: _Basis) -> None:
         raise ValueError(f"for heavy tails ({support!r}) a set must be of kind 'kl_band', not {kind!r}; take 'auto'.")
 
 
-def _largest_band_depth(chosen: ConfidenceSet | None, horizon: int | None) -> float:
+def _largest_n_times_kl_radius(chosen: ConfidenceSet | None, horizon: int | None) -> float:
     """The largest n·radius(n) of a KL band, at the most rewards that it is made for."""
     n = NO_HORIZON_LENGTH if horizon is None else max(horizon, 2)
     return n * float(chosen.radius(n)) if chosen is not None else 0.0
 
 
-def holder_numbers(metric: Distortion, support: Support) -> dict[str, float]:
+def holder_pair_as_state_numbers(metric: Distortion, support: Support) -> dict[str, float]:
     """The Hölder pair as numbers of the state; none if there is none."""
     try:
         pair = metric.holder(support)
@@ -348,7 +348,9 @@ def _utility_error_of_rounding(metric: Distortion, support: Support, rounding: f
     """
     if rounding == 0.0:
         return 0.0
-    places = np.unique([0.0, *metric._critical(), *(side for u, _ in metric.jumps for side in (u, u + 2e-12)), 1.0])
+    places = np.unique(
+        [0.0, *metric._critical_points(), *(side for u, _ in metric.jumps for side in (u, u + 2e-12)), 1.0]
+    )
     utility_error = rounding * float(np.abs(np.diff(metric(places))).sum())
     try:
         pair = metric.holder(support)
@@ -358,5 +360,5 @@ def _utility_error_of_rounding(metric: Distortion, support: Support, rounding: f
 
 
 def _is_stable_under_rounding(metric: Distortion) -> bool:
-    modulus = metric._modulus()
+    modulus = metric._holder_modulus_or_reason()
     return not isinstance(modulus, str) and modulus[0] >= 0.5

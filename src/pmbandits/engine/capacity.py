@@ -7,10 +7,10 @@ import numpy as np
 from pmbandits.confidence._envelopes import coarse_table_counts
 from pmbandits.engine.forgetting import (
     Forgetting,
-    changed_arms,
-    combine_delta_shares,
+    arms_with_unhandled_change,
     forget_rewards,
     restart_changed_arms,
+    set_merged_delta_share,
 )
 from pmbandits.engine.plan import Plan
 from pmbandits.estimates._rewards import BINARY, SAMPLES
@@ -27,7 +27,7 @@ def write_constants(memory: Memory, plan: Plan) -> None:
         part = memory.field(name)
         if part.size:  # the memory of inactive arms has no limits on shares
             part[:] = content
-    set_reward_limits(memory, plan)
+    set_reward_counts_at_which_to_stop(memory, plan)
     memory.max_arm_rewards = _NO_LIMIT
     if plan.confidence is None or memory.n_radii == 0:
         return
@@ -51,22 +51,22 @@ def write_constants(memory: Memory, plan: Plan) -> None:
     memory.radii_decrease = int(plan.rounding_safe and falling and memory.sketch_size == 0)
 
 
-def set_reward_limits(memory: Memory, plan: Plan) -> None:
+def set_reward_counts_at_which_to_stop(memory: Memory, plan: Plan) -> None:
     """At how many rewards memory must grow, or some must be forgotten; at none while a change is to be dealt with."""
     memory.max_rewards = memory.reward_capacity if plan.keeps_all_rewards else _NO_LIMIT
     if plan.forgetting is None:
         return
     if plan.forgetting.kind:
         memory.max_rewards = min(memory.max_rewards, memory.window_capacity or _NO_LIMIT, plan.forgetting.most)
-    if changed_arms(memory).size:
+    if arms_with_unhandled_change(memory).size:
         memory.max_rewards = 0
 
 
 def handle_changes(memory: Memory, plan: Plan) -> Forgetting | None:
     """Handle detected changes of arms, so that rewards can be recorded again; returns the plan's forgetting."""
-    if plan.forgetting is not None and changed_arms(memory).size:
+    if plan.forgetting is not None and arms_with_unhandled_change(memory).size:
         restart_changed_arms(memory, plan.forgetting)
-        set_reward_limits(memory, plan)
+        set_reward_counts_at_which_to_stop(memory, plan)
     return plan.forgetting
 
 
@@ -101,7 +101,7 @@ def ensure_capacity(memory: Memory, plan: Plan, more: int = 1, limit: int | None
     return larger
 
 
-def grown_by(memory: Memory, plan: Plan, more: int) -> Memory:
+def memory_grown_by(memory: Memory, plan: Plan, more: int) -> Memory:
     """A copy of the memory in which ``more`` further rewards fit, even if some must then be forgotten."""
     sizes = {name: memory.rewards + more for name in ("reward_capacity", "window_capacity") if memory.sizes[name]}
     larger = memory.resized(**sizes) if sizes else memory
@@ -113,8 +113,8 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
     """What two policies that forget keep together, in memory as large as that of one."""
     forgetting = plan.forgetting
     assert forgetting is not None
-    if forgetting.drops:
-        combine_delta_shares(memory, other, forgetting)
+    if forgetting.forgets_rewards:
+        set_merged_delta_share(memory, other, forgetting)
         forgetting.after(memory)
     if forgetting.kind and memory.rewards > forgetting.keep:
         forget_rewards(memory, forgetting)
@@ -124,7 +124,7 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
     return memory
 
 
-def with_radius_table(memory: Memory, plan: Plan) -> Memory:
+def memory_with_radius_table(memory: Memory, plan: Plan) -> Memory:
     """The memory, or a copy of it, in which the table has the radii with which to work out the confidence sets now."""
     most = int(memory.n_rewards.max(initial=0))
     lacks_line = memory.sub_gaussian_sigma > 0.0 and memory.line_capacity == 0
@@ -133,7 +133,7 @@ def with_radius_table(memory: Memory, plan: Plan) -> Memory:
         return memory
     larger = memory.resized(
         n_radii=memory.n_radii if has_radii else most + 1,
-        line_capacity=line_cells_for(memory.n_arms) if lacks_line else memory.line_capacity,
+        line_capacity=n_sub_gaussian_cells(memory.n_arms) if lacks_line else memory.line_capacity,
     )
     larger.line_built_at = 0
     if not has_radii:
@@ -141,7 +141,7 @@ def with_radius_table(memory: Memory, plan: Plan) -> Memory:
     return larger
 
 
-def line_cells_for(n_arms: int) -> int:
+def n_sub_gaussian_cells(n_arms: int) -> int:
     """The number of cells of KL bands on an unbounded support (``confidence/_sub_gaussian.py``)."""
     return min(max((1 << 19) // n_arms, 512), 4096)
 

@@ -14,8 +14,8 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.confidence.betting import mean_interval
 from pmbandits.confidence.joint_bernoulli import JointChances
-from pmbandits.engine.capacity import with_radius_table
-from pmbandits.engine.coarsen import CELLS, coarse_distributions, coarse_memory
+from pmbandits.engine.capacity import memory_with_radius_table
+from pmbandits.engine.coarsen import CELLS, coarse_distributions, memory_of_coarse_distributions
 from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
 from pmbandits.engine.reading import Reading
 from pmbandits.estimates._rewards import BINARY, SAMPLES
@@ -84,7 +84,9 @@ class Certainty(NamedTuple):
             ("so the regret of this mixture", f"at most {self.regret:.4g}"),
             ("what this rests on", self.meaning),
         ]
-        return _html.titled_block("How sure is this mixture?", _html.paragraphs([str(self)]), _html.table((), rows))
+        return _html.html_titled_block(
+            "How sure is this mixture?", _html.html_paragraphs([str(self)]), _html.html_table((), rows)
+        )
 
 
 def utility_range(memory: Memory, mix: FloatArray) -> tuple[float, float, float]:
@@ -186,7 +188,7 @@ def initial_rival_mixture(memory: Memory) -> FloatArray:
     )
     if few or memory.moment_order > 0.0 or memory.sub_gaussian_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
-    rough = coarse_memory(memory, coarse_distributions(memory))
+    rough = memory_of_coarse_distributions(memory, coarse_distributions(memory))
     find_most_optimistic_mixture(rough.address)
     return rough.mix.copy()
 
@@ -278,7 +280,7 @@ class CertaintyMethods(Reading):
         clone, memory, mix = self._snapshot(weights)
         basis = clone._bounds_basis()
         low, middle, high, rival, regret = certified_bounds(memory, mix, basis)
-        wrong, chosen = clone._failure(), clone._require_confidence_sets()
+        wrong, chosen = clone._total_failure_probability(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
         return Certainty(middle, low, high, rival, regret, probability, basis.meaning(chosen.meaning))
 
@@ -309,20 +311,20 @@ class CertaintyMethods(Reading):
             self._clone() if weights is not None else self._updated_clone()
         )  # rewards are put in order once, for both
         given = (
-            clone._to_all_arms(clone._memory.mix.copy())
+            clone._expand_to_all_arms(clone._memory.mix.copy())
             if weights is None
             else _validation.weights(weights, clone.n_arms)
         )
-        clone = clone._include_waiting_arms()
+        clone = clone._with_waiting_arms_in_memory()
         active_arms = list(clone._active_arms)
         idle = [name for i, name in enumerate(clone.names) if given[i] > 0.0 and i not in active_arms]
         if idle:
             raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
-        return clone, with_radius_table(clone._memory, clone._current_plan(clone._memory)), given[active_arms]
+        return clone, memory_with_radius_table(clone._memory, clone._current_plan(clone._memory)), given[active_arms]
 
     def _require_confidence_sets(self) -> ConfidenceSet:
         """The policy's confidence sets, or an error in one sentence if it keeps none."""
-        self._must_be_bound()
+        self._require_bound_policy()
         if self.confidence is None:
             why = ", so it has no bounds to report"
             if self._plan.forgetting is not None and self._plan.forgetting.kind == "discount":

@@ -54,7 +54,9 @@ def coarse_distributions(memory: Memory, cells: int = CELLS) -> CoarseDistributi
     return CoarseDistributions(np.add.reduceat(x, edges[:-1]) / widths, counts)
 
 
-def coarse_memory(memory: Memory, distributions: CoarseDistributions, plan: Plan | None = None) -> Memory:
+def memory_of_coarse_distributions(
+    memory: Memory, distributions: CoarseDistributions, plan: Plan | None = None
+) -> Memory:
     """A small memory with these distributions; with a plan, its table of radii covers any number of rewards."""
     sizes = dict.fromkeys(("reward_capacity", "n_pool_weights", "sketch_capacity", "n_grid"), 0)
     sizes |= {"n_atoms": distributions.points.size} | ({} if plan is None else {"n_radii": COARSE_TABLE_SIZE})

@@ -9,18 +9,25 @@ import numpy as np
 
 from pmbandits.confidence import ConfidenceSet, confidence_set
 from pmbandits.engine.algorithm import Algorithm
-from pmbandits.engine.forgetting import Forgetting, current_delta_share, parse_forgetting, sets_after_forgetting
+from pmbandits.engine.forgetting import (
+    Forgetting,
+    confidence_set_after_forgetting,
+    current_delta_share,
+    parse_forgetting,
+)
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.plan import Plan
-from pmbandits.engine.roster import doubled_arm_count
+from pmbandits.engine.roster import arm_count_doubled_until_enough
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
 
-def tail_numbers(metric: Distortion, support: Support, chosen: ConfidenceSet | None = None) -> dict[str, float]:
+def tail_assumption_as_state_numbers(
+    metric: Distortion, support: Support, chosen: ConfidenceSet | None = None
+) -> dict[str, float]:
     """The promise about tails, and h near 0 and 1, as numbers of the state; or why values would be infinite."""
-    modulus = metric._modulus()
+    modulus = metric._holder_modulus_or_reason()
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no bounds on {support!r}, because {modulus}; declare Interval(lo, hi).")
     q, constant = modulus
@@ -61,7 +68,7 @@ class ConfidenceChoice(Algorithm):
 
     def _forgetting(self, n_arms: int, support: Support) -> Forgetting | None:
         """What the options say of forgetting rewards and watching arms; ``None`` if nothing."""
-        name, after = type(self).__name__, type(self).forgot
+        name, after = type(self).__name__, type(self).adjust_after_forgetting
         return parse_forgetting(self.options, n_arms, support, name=name, can_forget=self.forgets, after=after)
 
     def _max_rounding(self, support: Support) -> float:
@@ -70,15 +77,15 @@ class ConfidenceChoice(Algorithm):
         return 0.5 * support.width / size if name == "binned" else 0.0
 
     def _n_arms_sharing_delta(self, n_arms: int) -> tuple[int, int]:
-        """How many arms share δ, and how often that number was doubled; see ``roster.doubled_arm_count``.
+        """How many arms share δ, and how often that number was doubled; see ``roster.arm_count_doubled_until_enough``.
 
         Not only the arms that play count, but all that ever came, because each had a set.
         """
         roster = self._roster
         n_initial_arms = max(self.options.get("most_arms") or 0, n_arms if roster is None else roster.n_initial_arms)
-        return doubled_arm_count(n_initial_arms, n_arms if roster is None else len(self.names))
+        return arm_count_doubled_until_enough(n_initial_arms, n_arms if roster is None else len(self.names))
 
-    def _failure(self) -> float:
+    def _total_failure_probability(self) -> float:
         """The probability that any set which the policy ever used fails, of all arms and all times; nan: unknown.
 
         With a set for each of M arms that fails with probability f: M·f. When more arms come than that, sets are made
@@ -88,7 +95,7 @@ class ConfidenceChoice(Algorithm):
         arms, doubled = self._n_arms_sharing_delta(self._memory.n_arms)
         return arms * self.confidence.failure * (2.0 ** (doubled + 1) - 1.0)
 
-    def _rank_delta(self, n_arms: int) -> float:
+    def _sketch_failure_probability(self, n_arms: int) -> float:
         """The probability that an arm's sketch is further off than stated: half of δ goes to the sketches."""
         horizon, delta = self.options.get("horizon"), self.options.get("delta")
         arms, doubled = self._n_arms_sharing_delta(n_arms)
@@ -121,7 +128,7 @@ class ConfidenceChoice(Algorithm):
         chosen = confidence_set(name, support, arms, horizon=horizon, delta=delta, cells=cells)
         if how != "exact":
             lost = f"rounding to bins, at most {self._max_rounding(support):.2g}," if how == "binned" else "its sketch"
-            also = self._rank_delta(n_arms) if how == "sketch" else 0.0
+            also = self._sketch_failure_probability(n_arms) if how == "sketch" else 0.0
             meaning = f"{chosen.meaning}; and the error of {lost} is added"
             chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)
         if arms != n_arms or self._roster is not None:
@@ -152,7 +159,7 @@ class ConfidenceChoice(Algorithm):
         now = partial(
             self.choose_confidence_set, support, memory.n_arms, share=current_delta_share(memory, plan.forgetting)
         )
-        return sets_after_forgetting(plan.confidence, plan.forgetting, now)
+        return confidence_set_after_forgetting(plan.confidence, plan.forgetting, now)
 
     def _current_plan(self, memory: Memory) -> Plan:
         """The policy's plan with the confidence sets for what this memory keeps."""

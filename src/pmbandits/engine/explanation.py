@@ -31,7 +31,7 @@ class Explaining(Stopping):
             )
         if regret is not None:
             text += f" {clone.forecast(regret)}"
-        text += clone._describe_changes()
+        text += clone._detected_changes_text()
         if waiting:
             text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
         return text
@@ -76,8 +76,8 @@ class Explaining(Stopping):
         title = f"{type(self).__name__}({given})"
         if "_now" not in self.__dict__:
             known = repr(self.metric) if self.metric is not None else "not given"
-            return _html.titled_block(
-                title, _html.table((), [("metric", known), ("state", "a recipe: not bound to arms yet")])
+            return _html.html_titled_block(
+                title, _html.html_table((), [("metric", known), ("state", "a recipe: not bound to arms yet")])
             )
         t, pulls, n_rewards, mixture = self.t, self.pulls, self._arm_field("n_rewards"), self.mixture
         shown = np.argsort(-mixture, kind="stable")[:12]
@@ -90,9 +90,9 @@ class Explaining(Stopping):
         ]  # fmt: skip
         head = ("arm", "pulls", "played", "wanted", "rewards told")
         words = [f"{self.metric!r}, round {t:,}", f"{self.n_arms - 12} more arms" if self.n_arms > 12 else ""]
-        return _html.titled_block(title, _html.paragraphs(words), _html.table(head, rows))
+        return _html.html_titled_block(title, _html.html_paragraphs(words), _html.html_table(head, rows))
 
-    def _describe_changes(self) -> str:
+    def _detected_changes_text(self) -> str:
         """What was found, as sentences for :meth:`Policy.explain`; nothing if no change was found."""
         all_of_them = self.changes
         if not all_of_them:

@@ -62,7 +62,7 @@ class Forgetting(NamedTuple):
     after: Callable[[Memory], None]  # the policy's own part of forgetting
 
     @property
-    def drops(self) -> bool:
+    def forgets_rewards(self) -> bool:
         """Whether rewards are ever forgotten."""
         return self.kind != "" or self.on_change == "restart"
 
@@ -125,18 +125,18 @@ def start_detector(memory: Memory, forgetting: Forgetting, arm: int) -> None:
     changing.detector_init(*parts, known, forgetting.known.size)
 
 
-def changed_arms(memory: Memory) -> NDArray[np.int64]:
+def arms_with_unhandled_change(memory: Memory) -> NDArray[np.int64]:
     """The arms in which a change was found that nobody has dealt with."""
     return np.flatnonzero(memory.detector_header[:, changing.ALARM])
 
 
 def restart_changed_arms(memory: Memory, forgetting: Forgetting) -> None:
     """Restart the detectors of changed arms, and forget the rewards of these arms with ``detect="restart"``."""
-    for arm in changed_arms(memory).tolist():
+    for arm in arms_with_unhandled_change(memory).tolist():
         start_detector(memory, forgetting, arm)
         if forgetting.on_change == "restart":
             dropped = int(memory.n_rewards[arm])
-            forget_arm(memory.address, memory.words, _cleared_ranges(memory), arm)
+            forget_arm(memory.address, memory.words, _word_ranges_of_cleared_fields(memory), arm)
             forgetting.after(memory)
             if _counts_forgotten_rewards(memory, forgetting):
                 memory.forgetting_counters[TIMES] += dropped - 1.0
@@ -145,13 +145,13 @@ def restart_changed_arms(memory: Memory, forgetting: Forgetting) -> None:
 def forget_rewards(memory: Memory, forgetting: Forgetting) -> None:
     """Forget as many rewards as are too many."""
     steps, dropped = {"window": forget_oldest, "discount": forget_random}, memory.rewards - forgetting.keep
-    steps[forgetting.kind](memory.address, memory.words, _cleared_ranges(memory), dropped)
+    steps[forgetting.kind](memory.address, memory.words, _word_ranges_of_cleared_fields(memory), dropped)
     forgetting.after(memory)
     if _counts_forgotten_rewards(memory, forgetting):
         memory.forgetting_counters[TIMES] += dropped - 1.0
 
 
-def interleave_windows(ours: Memory, theirs: Memory) -> None:
+def interleave_windows_in_place(ours: Memory, theirs: Memory) -> None:
     """Interleave the rewards of two windows, as if both had filled at the same pace; both fit into ``ours``.
 
     The pool is made anew from it: rewards of one size lie in the order in which they came.
@@ -169,7 +169,7 @@ def interleave_windows(ours: Memory, theirs: Memory) -> None:
         ours.n_sorted = 0
 
 
-def combine_delta_shares(ours: Memory, theirs: Memory, forgetting: Forgetting) -> None:
+def set_merged_delta_share(ours: Memory, theirs: Memory, forgetting: Forgetting) -> None:
     """Set the share of δ that is left for the sets of two merged policies: the product of their shares."""
     if not theirs.n_forgetting_counters:
         return
@@ -189,7 +189,7 @@ def _counts_forgotten_rewards(memory: Memory, forgetting: Forgetting) -> bool:
     )
 
 
-def _cleared_ranges(memory: Memory) -> NDArray[np.int64]:
+def _word_ranges_of_cleared_fields(memory: Memory) -> NDArray[np.int64]:
     """The words of all fields that are cleared when rewards are forgotten."""
     out = [memory.word_range(field.name) for field in memory.fields if "cleared" in field.lifecycle]
     assert all(end <= FIRST_ARRAY or at >= FIRST_ARRAY for at, end in out)
@@ -204,11 +204,11 @@ def current_delta_share(memory: Memory, forgetting: Forgetting) -> float:
     return math.exp(-float(memory.forgetting_counters[SPENT])) / ((n + 1.0) * (n + 2.0))
 
 
-def sets_after_forgetting(
+def confidence_set_after_forgetting(
     whole: ConfidenceSet | None, forgetting: Forgetting, now: Callable[[], ConfidenceSet]
 ) -> ConfidenceSet | None:
     """The sets of this moment, which ``now`` makes; ``whole`` are those that nothing would be forgotten with."""
-    if whole is None or not forgetting.drops:
+    if whole is None or not forgetting.forgets_rewards:
         return whole
     since = "the oldest of its rewards that is kept" if forgetting.kind else "it was last restarted"
     if math.isnan(whole.failure):
@@ -232,7 +232,7 @@ def recorded_changes(memory: Memory, names: tuple[str, ...], after: int = 0) -> 
     """The changes that a memory has noted, without the first ``after`` of all."""
     if memory.n_found_changes == 0:
         return ()
-    total = n_changes(memory)
+    total = n_changes_ever_found(memory)
     rows = (
         memory.found_changes[j % memory.n_found_changes]
         for j in range(max(after, total - memory.n_found_changes), total)
@@ -240,7 +240,7 @@ def recorded_changes(memory: Memory, names: tuple[str, ...], after: int = 0) -> 
     return tuple(Change.from_numbers(row, names[int(row[0])]) for row in rows)
 
 
-def n_changes(memory: Memory) -> int:
+def n_changes_ever_found(memory: Memory) -> int:
     """How many changes were ever found."""
     return int(memory.forgetting_counters[CHANGES]) if memory.n_found_changes else 0
 

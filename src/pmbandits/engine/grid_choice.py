@@ -20,7 +20,7 @@ from pmbandits.supports import Binary, Finite, Support
 LARGEST_GRID_SEARCH = 20_000  # points from which on search="auto" does without a grid
 
 
-def schedule_epsilon(
+def epsilon_and_whether_continuous(
     options: dict[str, Any],
     metric: Distortion,
     n_arms: int,
@@ -43,7 +43,7 @@ def schedule_epsilon(
     except ValueError:
         q = 1.0
     schedule = epsilon_etc if kind == "etc" else epsilon_ucb
-    beta = safe_beta(metric, support) if options["beta"] == "auto" else float(options["beta"])
+    beta = beta_before_first_reward(metric, support) if options["beta"] == "auto" else float(options["beta"])
     offset = 0.0 if kind == "etc" else n_arms / 2.0  # the UCB grid has steps + K/2 spacings
     wanted = schedule(options["horizon"], n_arms, q, beta, options["epsilon_constant"])
     coarsest = 0.5 if kind == "etc" else 1.0 / n_arms
@@ -66,7 +66,7 @@ def check_beta(name: str, value: Any) -> float | str:
     return _validation.within(name, value, 0.0, open_lo=True)
 
 
-def safe_beta(metric: Distortion, support: Support) -> float:
+def beta_before_first_reward(metric: Distortion, support: Support) -> float:
     """β of the schedules of ε, by what is known before the first reward: the metric and the support.
 
     β says how fast the gap of the two best grid points shrinks (``eq:beta_def``); ``lemma:beta12`` reads it off the
@@ -80,7 +80,7 @@ def safe_beta(metric: Distortion, support: Support) -> float:
     :func:`pmbandits.theory.gradient_exponent` says more.
 
     >>> import pmbandits as pmb
-    >>> [safe_beta(metric, pmb.Real(1)) for metric in (pmb.Mean(), pmb.GiniDeviation())]
+    >>> [beta_before_first_reward(metric, pmb.Real(1)) for metric in (pmb.Mean(), pmb.GiniDeviation())]
     [1.0, 2.0]
     """
     if metric.shape in ("convex", "linear"):
@@ -120,7 +120,7 @@ def use_continuous_search(
     return why is None
 
 
-def constrained_search(limits: Limits | None, search: str, metric: Distortion) -> str:
+def search_option_within_limits(limits: Limits | None, search: str, metric: Distortion) -> str:
     """How CIRT searches within limits: without a grid, whose boxes need not meet what keeps them."""
     if limits is None:
         return search
@@ -134,7 +134,7 @@ def constrained_search(limits: Limits | None, search: str, metric: Distortion) -
     return "continuous"
 
 
-def search_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[str, float]:
+def search_options_as_state_numbers(continuous: bool, floor: float, ties: str = "best") -> dict[str, float]:
     """What the compiled search needs to know, as numbers of the state."""
     if continuous and ties == "random":
         raise ValueError("ties='random' is for the mixtures of a grid; take search='grid', or ties='best'.")

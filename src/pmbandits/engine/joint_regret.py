@@ -10,10 +10,10 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.mixtures._joint_regret import (
+    fill_mixture_survival_bounds,
+    fill_survival_bounds_by_cell,
+    joint_slope_step_error,
     maximise_joint_lead,
-    mixture_survival_bounds,
-    slope_step_error,
-    survival_bounds_by_cell,
 )
 from pmbandits.mixtures._optimistic_bound import max_lead_of_other_arms
 from pmbandits.state.memory import Memory
@@ -58,15 +58,15 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
     if memory.metric_shape != CONCAVE or members.size > MAX_MEMBERS:
         return np.inf
     buffers = np.empty(fine), np.empty((fine, memory.n_arms)), np.empty((fine, memory.n_arms))
-    count = survival_bounds_by_cell(memory.address, *buffers)
+    count = fill_survival_bounds_by_cell(memory.address, *buffers)
     if count == 0:
         return np.inf
     h = memory.h
-    cells, lost = _add_mixture_bounds(h, mix, *(part[:count] for part in buffers))
+    cells, lost = _cells_with_mixture_bounds(h, mix, *(part[:count] for part in buffers))
     rough = cells
     if count > 2 * COARSE_CELLS:  # neighbours put together, as lay_cells does
         edges = np.linspace(0, count, COARSE_CELLS + 1).astype(np.int64)
-        rough, _ = _add_mixture_bounds(
+        rough, _ = _cells_with_mixture_bounds(
             h, mix, np.add.reduceat(cells.width, edges[:-1]), cells.low[edges[1:] - 1], cells.high[edges[:-1]]
         )
     worst = 0.0
@@ -83,14 +83,14 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
     offset = 2.0 * memory.rounding_utility_bound  # by how much rounding to bins moves both utilities
     if memory.sub_gaussian_sigma > 0.0:  # and what lies beyond all cells
         offset += 2.0 * memory.line_tail_bound
-    return worst + lost + offset + float(slope_step_error(h, float(cells.width.sum())))
+    return worst + lost + offset + float(joint_slope_step_error(h, float(cells.width.sum())))
 
 
-def _add_mixture_bounds(
+def _cells_with_mixture_bounds(
     h: FloatArray, mix: FloatArray, width: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[SurvivalCells, float]:
     """The cells with the mixture's own ends in them; and what is lost by rounding."""
     low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
     least, most, furthest_point = np.empty(width.size), np.empty(width.size), np.empty(width.size)
-    lost = mixture_survival_bounds(h, mix, width, low, high, width.size, least, most, furthest_point)
+    lost = fill_mixture_survival_bounds(h, mix, width, low, high, width.size, least, most, furthest_point)
     return SurvivalCells(width, low, high, least, most, furthest_point), float(lost)

@@ -47,7 +47,7 @@ class LockedMemory:
         self._lock, self._owner = threading.Lock(), 0
         _WITH_LOCK.add(self)
 
-    def _must_be_bound(self) -> None:
+    def _require_bound_policy(self) -> None:
         if "_now" not in self.__dict__:
             known = {"metric": "metric", "names": "n_arms (or names)", "support": "support"}
             missing = [words for name, words in known.items() if getattr(self, name) in (None, ())]
@@ -88,7 +88,7 @@ class LockedMemory:
 
     def _clone(self) -> Self:
         """A copy that can be changed."""
-        self._must_be_bound()
+        self._require_bound_policy()
         return self._with_lock(self._clone_unlocked)
 
     def _clone_unlocked(self) -> Self:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from pmbandits import _validation
-from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, grown_by, recompute_derived
-from pmbandits.engine.forgetting import interleave_windows
+from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, memory_grown_by, recompute_derived
+from pmbandits.engine.forgetting import interleave_windows_in_place
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.ticket_methods import TicketMethods
-from pmbandits.engine.transfer import add_records, fold_clock, restart_clock
+from pmbandits.engine.transfer import add_pulls_and_rewards, count_all_pulls_as_current, restart_clock
 
 
 def _same(mine: Any, theirs: Any) -> bool:
@@ -80,19 +80,19 @@ class Merging(TicketMethods):
             if source is not other:  # nobody plays those arms there now
                 restart_clock(source)
             if source.n_earlier_pulls > 0 and ours.n_earlier_pulls == 0:  # here all pulls count
-                fold_clock(source)
+                count_all_pulls_as_current(source)
             windowed = forgetting is not None and forgetting.kind
-            ours = (grown_by if windowed else ensure_capacity)(ours, self._plan, source.rewards)
+            ours = (memory_grown_by if windowed else ensure_capacity)(ours, self._plan, source.rewards)
             before = ours.rewards
-            add_records(ours, source, [(a, b) for a, b in enumerate(places) if b >= 0])
+            add_pulls_and_rewards(ours, source, [(a, b) for a, b in enumerate(places) if b >= 0])
             if ours.window_capacity > 0:
                 ours.rewards = before
-                interleave_windows(ours, source)
+                interleave_windows_in_place(ours, source)
                 ours.rewards = before + source.rewards
             if beside is not None:
                 beside = ensure_capacity(beside, self._plan, source.rewards)
-                add_records(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
-                fold_clock(beside)
+                add_pulls_and_rewards(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
+                count_all_pulls_as_current(beside)
                 recompute_derived(beside)
         for field in ours.fields:
             if "cleared" in field.lifecycle:  # the distributions may have moved by any amount
@@ -103,25 +103,25 @@ class Merging(TicketMethods):
         ours.dirty = 1
         ours.lock_token = memory.lock_token  # it is still at work
         tickets, tickets.prefix = self._tickets.copy(), self._tickets.prefix
-        tickets.join(theirs._tickets, [self.names.index(name) for name in theirs.names])
+        tickets.merge_tickets_of(theirs._tickets, [self.names.index(name) for name in theirs.names])
         self._tickets = tickets
         self._now = self._kernel_args(
             ours, None if roster is None or beside is None else replace(roster, inactive_memory=beside)
         )
-        self._admit_arms()
+        self._activate_arms_with_first_reward()
 
     def _require_mergeable(self, other: Merging) -> None:
         if not isinstance(other, Merging):
             raise TypeError(f"merge needs another policy, got {_validation.short(other)}.")
-        self._must_be_bound()
-        other._must_be_bound()
+        self._require_bound_policy()
+        other._require_bound_policy()
         if other is self:
             raise ValueError("a policy cannot take in itself: its rewards would count twice.")
         for what, mine, theirs in (
             ("metric", self.metric, other.metric),
             ("support", self.support, other.support),
             ("estimates", *(parse_estimates(p.options.get("estimates", "exact")) for p in (self, other))),
-            ("detect", *(p._restarts() for p in (self, other))),
+            ("detect", *(p._detect_option_if_restart() for p in (self, other))),
         ):
             if not _same(mine, theirs):
                 raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
@@ -134,7 +134,7 @@ class Merging(TicketMethods):
                 f"{other.names!r}{hint}."
             )
 
-    def _restarts(self) -> str:
+    def _detect_option_if_restart(self) -> str:
         """Whether rewards of arms that changed are forgotten; to be warned of changes is each policy's own affair."""
         forgetting = self._plan.forgetting
         return "restart" if forgetting is not None and forgetting.on_change == "restart" else "no restart"

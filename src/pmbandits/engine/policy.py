@@ -156,7 +156,7 @@ class Policy(Saving, DeclaredOptions):
             n_arms = len(names)
         self._own_names = names is not None
         self.names = check_arm_names(names, n_arms) if n_arms is not None else ()
-        self._all_limits = share_constraints.read_limits(options, self.names)
+        self._all_limits = share_constraints.limits_from_options(options, self.names)
         self.limits = self._all_limits  # those on the arms that play
         if self._all_limits is not None and self._roster is not None:
             self.limits = self._all_limits.among([self.names[arm] for arm in self._active_arms])

@@ -21,7 +21,7 @@ from pmbandits import __version__, _validation
 from pmbandits._files import write_atomically
 from pmbandits.engine.archive import Archive, DamagedFile, npy_bytes
 from pmbandits.engine.build import MemoryLimitExceeded
-from pmbandits.engine.capacity import recompute_derived, set_reward_limits
+from pmbandits.engine.capacity import recompute_derived, set_reward_counts_at_which_to_stop
 from pmbandits.engine.explanation import Explaining
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.engine.roster import Roster, roster_from_json
@@ -54,7 +54,7 @@ Arrays = dict[str, np.ndarray]
 Numbers = dict[str, Any]
 
 
-def digest(description: dict[str, Any]) -> str:
+def description_checksum(description: dict[str, Any]) -> str:
     """The checksum of a description, which holds those of all other parts."""
     rest = {key: value for key, value in description.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -90,7 +90,7 @@ class Saving(Explaining):
         if roster is not None:
             more, inactive = clone._saved_content(roster.inactive_memory)
             arrays |= {f"{INACTIVE}{name}": array for name, array in more.items()}
-        tickets, more = clone._tickets.to_file()
+        tickets, more = clone._tickets.to_description_and_arrays()
         arrays |= more
         try:
             metric: Any = clone.metric.to_dict()
@@ -117,7 +117,7 @@ class Saving(Explaining):
             "tickets": tickets,
             "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
         }
-        description["sha256"] = digest(description)
+        description["sha256"] = description_checksum(description)
 
         def write(file: BinaryIO) -> None:
             archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
@@ -138,7 +138,7 @@ class Saving(Explaining):
     def _saved_content(self, memory: Memory) -> tuple[Arrays, Numbers]:
         """What is saved of a memory: arrays that are not empty, single numbers, and its own that may change."""
         arrays: Arrays = {}
-        constants = self._constants()
+        constants = self._names_of_unsaved_fields()
         numbers: Numbers = {}
         for field in memory.fields:
             if "saved" not in field.lifecycle or field.name in constants:
@@ -153,7 +153,7 @@ class Saving(Explaining):
                 arrays[field.name] = getattr(memory, field.name)[: memory.rewards]
         return {name: array for name, array in arrays.items() if array.size}, numbers
 
-    def _constants(self) -> set[str]:
+    def _names_of_unsaved_fields(self) -> set[str]:
         """What follows from the options of this policy and is not saved: numbers of its own, and a grid that stays.
 
         Kernels of users may change all of that, so it is saved for their policies.
@@ -170,22 +170,22 @@ class Saving(Explaining):
         most = int(archive.array("n_rewards", memory.n_rewards.shape, np.int64).max(initial=0))
         if not 0 <= most <= numbers["rewards"]:
             raise DamagedFile("its counts of rewards are not possible")
-        memory = self._resized_for(memory, numbers["rewards"], most)
-        self._read_into(memory, archive, numbers, "")
+        memory = self._memory_resized_for(memory, numbers["rewards"], most)
+        self._fill_memory_from_archive(memory, archive, numbers, "")
         wrong = find_inconsistency(self, memory)
         if roster is not None:
             arms, numbers = len(roster.inactive_arms), description["inactive"]
             self._check_numbers(memory, numbers)
             self._check_memory_limit(inactive_memory_sizes(memory, arms, numbers["rewards"]))
             beside = inactive_memory(memory, self._plan, arms, numbers["rewards"])
-            self._read_into(beside, archive, numbers, INACTIVE)
+            self._fill_memory_from_archive(beside, archive, numbers, INACTIVE)
             wrong = wrong or find_wrong_records(beside)
             roster = replace(roster, inactive_memory=beside)
         if wrong is not None:
             raise DamagedFile(wrong)
         for part in (memory,) if roster is None else (memory, roster.inactive_memory):
             recompute_derived(part)
-        set_reward_limits(memory, self._plan)
+        set_reward_counts_at_which_to_stop(memory, self._plan)
         return memory, roster
 
     def _check_numbers(self, memory: Memory, numbers: Any) -> None:
@@ -200,7 +200,7 @@ class Saving(Explaining):
         if numbers["rewards"] < 0:
             raise DamagedFile("its counts of rewards are not possible")
 
-    def _read_into(self, memory: Memory, archive: Archive, numbers: dict[str, Any], prefix: str) -> None:
+    def _fill_memory_from_archive(self, memory: Memory, archive: Archive, numbers: dict[str, Any], prefix: str) -> None:
         """Fill a memory of the right sizes with the numbers and arrays of a file."""
         for name, number in numbers.items():
             setattr(memory, name, number)
@@ -258,7 +258,7 @@ def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: 
         if roster is not None and max(roster.clock_start, *roster.joined_at.values(), 0) > policy.t:
             raise DamagedFile("an arm came after the last round")
         assert policy.support is not None
-        policy._tickets = Tickets.from_file(
+        policy._tickets = Tickets.from_description_and_archive(
             description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support
         )
         if archive.unread:
@@ -287,7 +287,7 @@ def _read_description(archive: Archive, label: str) -> dict[str, Any]:
     if set(found) != _KEYS:
         raise DamagedFile("its description is not complete")
     try:
-        if digest(found) != found["sha256"]:
+        if description_checksum(found) != found["sha256"]:
             raise DamagedFile("its checksum is wrong")
     except RecursionError:
         raise DamagedFile("its description cannot be read") from None

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
-from pmbandits.confidence._bounds import arm_kl_band, arm_set_radius, bernoulli_lower, bernoulli_upper
+from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernoulli_upper, fill_arm_kl_band
 from pmbandits.engine._calls import invalid_mixture_error, is_mixture
-from pmbandits.engine.capacity import with_radius_table
+from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.forgetting import recorded_changes
 from pmbandits.engine.merging import Merging
 from pmbandits.estimates import ArmEstimate, Change, Estimates
@@ -36,31 +36,31 @@ class Reading(Merging):
         >>> [arm.n for arm in policy.estimates]
         [24, 0]
         """
-        self._must_be_bound()
+        self._require_bound_policy()
         return recorded_changes(self._clone()._memory, self.names)
 
     @property
     def t(self) -> int:
         """The number of rounds so far, that is of arms that :meth:`ask` returned."""
-        self._must_be_bound()
+        self._require_bound_policy()
         return self._total_rounds()
 
     @property
     def explore_rounds(self) -> int:
         """How many rounds the policy only explores at the start; 0 if it has no such phase."""
-        self._must_be_bound()
+        self._require_bound_policy()
         return int(self._memory.own.get("explore", 0) * self._memory.n_arms)
 
     def _is_exploring(self) -> bool:
         """Whether some arm has fewer pulls (or rewards) than the policy explores each one at first."""
-        self._must_be_bound()
+        self._require_bound_policy()
         memory = self._memory
         return int(np.maximum(memory.pulls, memory.n_rewards).min()) < int(memory.explore)
 
     @property
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
-        self._must_be_bound()
+        self._require_bound_policy()
         return self._arm_field("pulls")
 
     @property
@@ -69,7 +69,7 @@ class Reading(Merging):
         return self._arm_field("pending")
 
     def _arm_field(self, name: str) -> NDArray[Any]:
-        self._must_be_bound()
+        self._require_bound_policy()
         return self._with_lock(lambda: self._field_of_all_arms(name).copy())
 
     @property
@@ -79,7 +79,7 @@ class Reading(Merging):
         mixture: FloatArray = clone._memory.mix.copy()
         if not is_mixture(mixture):
             raise invalid_mixture_error(type(self).__name__, mixture)
-        return clone._to_all_arms(mixture)
+        return clone._expand_to_all_arms(mixture)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Reading(Merging):
     def _memory_with_radii(self) -> Memory:
         """A copy of the state in which confidence sets can be worked out."""
         clone = self._clone()
-        return with_radius_table(clone._memory, clone._current_plan(clone._memory))
+        return memory_with_radius_table(clone._memory, clone._current_plan(clone._memory))
 
     @property
     def estimates(self) -> Estimates:
@@ -112,8 +112,8 @@ class Reading(Merging):
         clone = self._clone()
         _, _, memory, roster = clone._now
         plan = clone._current_plan(memory)
-        memory = with_radius_table(memory, plan)
-        beside = memory if roster is None else with_radius_table(roster.inactive_memory, plan)
+        memory = memory_with_radius_table(memory, plan)
+        beside = memory if roster is None else memory_with_radius_table(roster.inactive_memory, plan)
         places = range(len(clone.names)) if roster is None else roster.place
         return tuple(
             _arm_estimate(name, memory if at >= 0 else beside, at if at >= 0 else -1 - at, clone.confidence)
@@ -126,7 +126,7 @@ def _arm_estimate(name: str, memory: Any, i: int, confidence: ConfidenceSet | No
     n = int(memory.n_rewards[i])
     if memory.sketch_size > 0:
         mass = np.empty(memory.sketch_items.shape[1], dtype=np.int64)
-        used = sketching.item_weights(memory.sketch_header[i], mass)
+        used = sketching.fill_sketch_item_weights(memory.sketch_header[i], mass)
         x, which = np.unique(memory.sketch_items[i, :used], return_inverse=True)
         counts = np.bincount(which, weights=mass[:used], minlength=x.size)
     elif memory.storage_mode == SAMPLES:
@@ -146,5 +146,5 @@ def _arm_estimate(name: str, memory: Any, i: int, confidence: ConfidenceSet | No
     if kind == "kl_band" and n:
         above = np.concatenate(([n], n - np.cumsum(counts))).astype(np.int64)
         ends = np.empty((2, above.size))
-        arm_kl_band(memory, i, above, ends[0], ends[1])
+        fill_arm_kl_band(memory, i, above, ends[0], ends[1])
     return ArmEstimate(name, n, x.copy(), counts / max(n, 1), radius, kind, low, high, memory.rounding, ends)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 REGISTRY: dict[str, type[Policy]] = {}  # every class of policies that has a name
 
 
-def by_name(name: str, horizon: int, options: Mapping[str, Any] | None = None) -> Policy:
+def policy_by_name(name: str, horizon: int, options: Mapping[str, Any] | None = None) -> Policy:
     """A policy of the library by its name; it gets the horizon if it takes one and none is among the options."""
     same = {cls.__name__.lower(): known for known, cls in REGISTRY.items()}
     key = str(name).strip().lower().replace("-", "_").replace(" ", "_")

@@ -64,7 +64,7 @@ class Roster:
             "n_initial_arms": self.n_initial_arms,
         }
 
-    def next_trial(self, unavailable: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
+    def next_waiting_arm_to_try(self, unavailable: NDArray[np.int64] | None = None) -> tuple[int, int] | None:
         """Which available arm that waits for its first reward is tried next, and in which round; ``None`` if none.
 
         An arm without a reward is tried when its pulls are at most the root of the rounds since it came. So it is tried
@@ -77,7 +77,7 @@ class Roster:
         ]
         return min(rounds)[::-1] if rounds else None
 
-    def any_first_reward(self) -> bool:
+    def has_waiting_arm_first_reward(self) -> bool:
         """Whether an arm that waited has its first reward."""
         return any(self.inactive_memory.n_rewards[-1 - self.place[arm]] > 0 for arm in self.waiting)
 
@@ -110,10 +110,10 @@ def roster_from_json(found: Any, n_arms: int) -> Roster:
     return Roster(tuple(states), tuple(active), empty, inactive, joined_at, start, initial)
 
 
-def doubled_arm_count(n_initial_arms: int, total: int) -> tuple[int, int]:
+def arm_count_doubled_until_enough(n_initial_arms: int, total: int) -> tuple[int, int]:
     """How many arms share δ, and how often that number was doubled because more arms came than were expected.
 
-    >>> [doubled_arm_count(4, n) for n in (3, 4, 5, 17)]
+    >>> [arm_count_doubled_until_enough(4, n) for n in (3, 4, 5, 17)]
     [(4, 0), (4, 0), (8, 1), (32, 3)]
     """
     doubled = 0

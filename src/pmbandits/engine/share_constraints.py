@@ -54,12 +54,12 @@ def check_budget(name: str, value: Any) -> float:
     return _validation.number(name, value)
 
 
-def limited(options: Mapping[str, Any]) -> bool:
+def do_options_have_limits(options: Mapping[str, Any]) -> bool:
     """Whether the options of a policy have limits among them."""
     return any(key in options for key in OPTIONS)
 
 
-def read_limits(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
+def limits_from_options(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
     """The limits among the options of a policy, which become one text there; ``None`` without limits.
 
     A recipe that does not know its arms yet keeps what it was given. It is read when the recipe is bound.
@@ -97,7 +97,7 @@ def single_arm_bounds(found: Limits) -> tuple[FloatArray, FloatArray] | None:
     return least, np.maximum(most, least)
 
 
-def kernel_constraints(found: Limits) -> KernelConstraints:
+def constraints_for_kernels(found: Limits) -> KernelConstraints:
     """What compiled code needs to keep these limits; refuses limits that leave an arm no share at all."""
     count, ends = len(found.names), single_arm_bounds(found)
     polytope = found.polytope
@@ -189,7 +189,7 @@ def worst_case_excess(found: Limits) -> FloatArray:
     out = []
     for row, equal in zip(found.polytope.matrix, found.equal, strict=True):
         sides = (row, -row) if equal else (row,)
-        out.append(max(_worst_excess(side, steps) for side in sides))
+        out.append(max(_largest_row_excess(side, steps) for side in sides))
     return np.array(out)
 
 
@@ -199,7 +199,7 @@ def _joint_lag_bounds(count: int) -> FloatArray:
     return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1] + 1.0 / (count * (count - 1))))
 
 
-def _worst_excess(row: FloatArray, steps: FloatArray) -> float:
+def _largest_row_excess(row: FloatArray, steps: FloatArray) -> float:
     """The largest Σ row·(pulls − X), where pulls − X adds up to 0: any number may be added to the row."""
     found = []
     for shift in np.unique(row):
@@ -209,7 +209,7 @@ def _worst_excess(row: FloatArray, steps: FloatArray) -> float:
     return min(found)
 
 
-def feasible_floor(found: Limits | None, floor: float) -> float:
+def feasible_share_floor(found: Limits | None, floor: float) -> float:
     """The smallest share of every arm in a continuous search; smaller where the limits do not allow it."""
     ends = None if found is None else single_arm_bounds(found)
     if ends is None:
@@ -258,7 +258,7 @@ def _project(polytope: Polytope, points: FloatArray) -> FloatArray:
             at -= step[:, None] * rows[r]
         if np.abs(at - before).max(initial=0.0) < 1e-13:
             break
-    inside = polytope.inside()
+    inside = polytope.mixture_in_the_middle()
     assert inside is not None
     at = np.maximum(at, 0.0)
     at /= at.sum(axis=1, keepdims=True)

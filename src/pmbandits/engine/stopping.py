@@ -12,8 +12,8 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import mixture_bounds
 from pmbandits.engine.certainty import CHANCES, Certainty, CertaintyMethods, certified_bounds
-from pmbandits.engine.coarsen import coarse_distributions, coarse_memory, set_reward_counts
-from pmbandits.mixtures._certifying import certification_gains
+from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions, set_reward_counts
+from pmbandits.mixtures._certifying import fill_certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
 from pmbandits.state.memory import Memory
 
@@ -121,7 +121,7 @@ class Extrapolation:
     def __init__(self, policy: Stopping, memory: Memory, goal: Goal) -> None:
         self.policy, self.first, self.goal = policy, memory, goal
         self.distributions = coarse_distributions(memory, CELLS)
-        self.memory = coarse_memory(memory, self.distributions, policy._current_plan(memory))
+        self.memory = memory_of_coarse_distributions(memory, self.distributions, policy._current_plan(memory))
         self.n_rewards = memory.n_rewards.astype(np.float64)
         self.late = np.maximum(memory.pulls - memory.n_rewards, 0).astype(np.float64)
         self.mix = memory.mix.copy()
@@ -144,7 +144,7 @@ class Extrapolation:
         low, _, _, rival, regret = certified_bounds(self.memory, mixture, self.policy._bounds_basis(), CELLS)
         return regret_over_goal(self.goal, regret, low, rival)
 
-    def rounds(self) -> float:
+    def round_at_which_goal_is_met(self) -> float:
         """At which round the goal is met; infinite if never."""
         n_rewards, t = self.n_rewards.copy(), float(max(self.first.t, self.first.rewards))
         limit = self.policy.options.get("horizon") or MAX_ROUNDS
@@ -152,13 +152,13 @@ class Extrapolation:
             multiple = self._regret_multiple(self.distributions.counts, n_rewards, self.mix)
             self.path.append((t, n_rewards, multiple))
             if multiple <= 1.0:
-                return self._crossing_round()
+                return self._round_where_path_meets_goal()
             if n_rewards.max() >= limit or t >= MAX_ROUNDS:
                 return np.inf
             further = max(STRIDE * t, t + 1.0)
             n_rewards, t = self._rewards_after(n_rewards, t, further), further
 
-    def _crossing_round(self) -> float:
+    def _round_where_path_meets_goal(self) -> float:
         """Between the last two rounds of the path, where the multiple passes 1, as if it fell like a power of t."""
         if len(self.path) == 1:
             return self.path[0][0]
@@ -174,7 +174,7 @@ class Extrapolation:
         if share > 0.0:  # pulls go where gain/n^(3/2) is largest: so n grows in proportion to gain^(2/3)
             self.memory.mix[:] = self.mix
             gains = np.empty(n_rewards.size)
-            certification_gains(self.memory.address, gains)
+            fill_certification_gains(self.memory.address, gains)
             pulls = share * (further - t)
             spread = 0.0 if self.policy._bounds_basis().kind == CHANCES else 0.5 * pulls  # to the arms with the fewest
             n_rewards = _water_fill(n_rewards, np.maximum(gains, 0.0) ** (2.0 / 3.0), n_rewards.sum() + pulls - spread)
@@ -186,7 +186,7 @@ class Extrapolation:
         n_rewards = np.maximum(n_rewards, np.minimum(least, start + further - t))
         return _water_fill(n_rewards, self.mix, max(further, n_rewards.sum()))
 
-    def resampled_rounds(self, seed: int) -> float:
+    def resampled_round_of_goal(self, seed: int) -> float:
         """At which round the goal is met with bootstrapped rewards: each arm's are resampled from its own."""
         rng = np.random.default_rng(seed)
         counts = np.empty_like(self.distributions.counts)
@@ -237,7 +237,7 @@ class Stopping(CertaintyMethods):
     def _require_guarantee(self) -> None:
         """Raise an error in one sentence if it is not known with which probability the policy's sets hold."""
         chosen = self._require_confidence_sets()
-        if not self._failure() < 1.0:
+        if not self._total_failure_probability() < 1.0:
             why = (
                 "it is not known with which probability they hold"
                 if math.isnan(chosen.failure)
@@ -248,7 +248,7 @@ class Stopping(CertaintyMethods):
                 f"{why}; take confidence='auto' and a smaller delta."
             )
 
-    def _within_horizon(self) -> bool:
+    def _is_within_set_horizon(self) -> bool:
         """Whether the sets hold for as many rewards as there are; sets with a horizon do not hold beyond it."""
         horizon = self.options.get("horizon")
         return horizon is None or int(self._arm_field("n_rewards").max()) <= horizon
@@ -275,7 +275,7 @@ class Stopping(CertaintyMethods):
         """
         goal = parse_goal(regret)
         self._require_guarantee()
-        return self._within_horizon() and goal_met(goal, self.certainty(None))
+        return self._is_within_set_horizon() and goal_met(goal, self.certainty(None))
 
     def forecast(self, regret: float | str) -> Forecast:
         """About how many more rounds it will take until :meth:`done` says that you can stop.
@@ -309,7 +309,7 @@ class Stopping(CertaintyMethods):
                 f"{self._plan.forgetting.most:,} rewards, so there is no forecast of when more would be certain; "
                 "done(...) says whether it is now."
             )
-        if not self._within_horizon():
+        if not self._is_within_set_horizon():
             return Forecast(np.inf, np.inf, np.inf, str(goal))
         if goal_met(goal, self.certainty(None)):
             return Forecast(0, 0, 0, str(goal))
@@ -319,10 +319,10 @@ class Stopping(CertaintyMethods):
         mixture_bounds(memory, memory.mix.copy())  # this puts the pool in order
         ahead = Extrapolation(self, memory, goal)
         now = float(max(memory.t, memory.rewards))
-        middle = ahead.rounds()
+        middle = ahead.round_at_which_goal_is_met()
         if not math.isfinite(middle):
             return Forecast(np.inf, np.inf, np.inf, str(goal))
-        spread = np.sort([ahead.resampled_rounds(seed) for seed in range(RESAMPLES)])
+        spread = np.sort([ahead.resampled_round_of_goal(seed) for seed in range(RESAMPLES)])
         low, high = (float(np.quantile(spread, share, method="nearest")) for share in (0.1, 0.9))
         low, high = min(low, middle) / (1.0 + SLACK), max(high, middle) * (1.0 + SLACK)
         return Forecast(_rounds_left(middle, now), _rounds_left(low, now), _rounds_left(high, now), str(goal))
@@ -333,6 +333,6 @@ def require_guarantee(policy: Stopping) -> None:
     policy._require_guarantee()
 
 
-def within_horizon(policy: Stopping) -> bool:
+def is_within_set_horizon(policy: Stopping) -> bool:
     """Whether the sets of a policy hold for as many rewards as there are."""
-    return policy._within_horizon()
+    return policy._is_within_set_horizon()

@@ -125,12 +125,12 @@ class TicketMethods(AskTell):
         >>> policy.estimates[0].n
         1
         """
-        self._must_be_bound()
+        self._require_bound_policy()
 
         def take() -> Ticket:
-            self._finish_interrupted()
+            self._mark_answers_of_interrupted_call()
             out = np.empty(1, dtype=np.int64)
-            if self._choose_into(out) != OK:
+            if self._fill_with_next_arms(out) != OK:
                 self._raise_invalid_choice()
             arm = int(out[0])
             row = TicketRow(arm, propensity(self, arm), self._total_rounds(), time.time())
@@ -144,7 +144,7 @@ class TicketMethods(AskTell):
         _, _, memory, roster = self._now
         return id(memory), memory.rewards, None if roster is None else roster.inactive_memory.rewards
 
-    def _finish_interrupted(self) -> None:
+    def _mark_answers_of_interrupted_call(self) -> None:
         """Mark the answers that were recorded before Ctrl-C interrupted the last call as answered."""
         tickets = self._tickets
         if tickets.in_progress is not None:
@@ -154,7 +154,7 @@ class TicketMethods(AskTell):
 
     def _tell_tickets(self, ticket: Any, reward: float | ArrayLike | None) -> None:
         """Take in the rewards of tickets: all of those that are new, or none."""
-        self._must_be_bound()
+        self._require_bound_policy()
         if reward is None:
             raise TypeError("tell(ticket=...) needs the reward: give reward=...")
         many = _validation.is_list(ticket) and not isinstance(ticket, Ticket)
@@ -175,7 +175,7 @@ class TicketMethods(AskTell):
 
     def _record_answers(self, keys: list[str], values: list[float]) -> Any:
         """Take in the answers that are new, while alone with the policy."""
-        self._finish_interrupted()
+        self._mark_answers_of_interrupted_call()
         tickets = self._tickets
         new = tickets.new_answers(keys, values)
         if not new:
@@ -208,7 +208,7 @@ class TicketMethods(AskTell):
         >>> policy.expire(older_than=50, reward=0.0) == (lost.id,)
         True
         """
-        self._must_be_bound()
+        self._require_bound_policy()
         since: float | None = None
         if isinstance(older_than, timedelta):
             since = time.time() - _validation.within("older_than", older_than.total_seconds(), 0.0)
@@ -219,7 +219,7 @@ class TicketMethods(AskTell):
         (value,) = self._check_rewards([reward])
 
         def expire_old() -> tuple[tuple[str, ...], Any]:
-            self._finish_interrupted()
+            self._mark_answers_of_interrupted_call()
             before = None if isinstance(older_than, timedelta) else self._total_rounds() - int(older_than)
             keys = self._tickets.opened_before(before, since)
             return tuple(keys), self._record_answers(keys, [value] * len(keys))
@@ -252,7 +252,7 @@ class TicketMethods(AskTell):
         >>> policy.estimates[0].mean
         0.2
         """
-        self._must_be_bound()
+        self._require_bound_policy()
         if reward is None or (ticket is None) == (arm is None) or (arm is None) != (before is None):
             raise TypeError(
                 "retell needs a ticket and its reward, or an arm, its reward before, and the right one: "
@@ -263,7 +263,7 @@ class TicketMethods(AskTell):
         key = None if ticket is None else ticket_id(ticket)
 
         def correct() -> None:
-            self._finish_interrupted()
+            self._mark_answers_of_interrupted_call()
             tickets = self._tickets
             if key is None:
                 assert arm is not None and old is not None
@@ -273,7 +273,7 @@ class TicketMethods(AskTell):
                 raise ValueError(f"ticket {key} has no reward yet; tell it: tell(ticket={key!r}, reward={new:g}).")
             row = tickets.answered.get(key)
             if row is None or row.reward is None:
-                known = tickets.known(key)
+                known = tickets.was_issued(key)
                 why = "its reward is not remembered any more" if known else "this policy did not give it out"
                 raise ValueError(f"the reward of ticket {_validation.short(key)} cannot be corrected, because {why}.")
             if row.reward != new:
@@ -324,10 +324,10 @@ class TicketMethods(AskTell):
         >>> table.columns["arm"].tolist(), table.columns["propensity"].tolist()
         (['A', 'B', 'A'], [0.5, 0.5, 0.5])
         """
-        self._must_be_bound()
+        self._require_bound_policy()
 
         def take() -> TicketLog:
-            self._finish_interrupted()
+            self._mark_answers_of_interrupted_call()
             tickets = self._tickets
             rows = [(key, row) for key, row in tickets.rows() if waiting or row.reward is not None]
             shares = np.array([row.share for _, row in rows], dtype=np.float64)
@@ -378,7 +378,7 @@ class PropensityReader:
         return float(roster.inactive_memory.pulls[-1 - at] / max(policy._total_rounds() - roster.joined_at[arm], 1))
 
 
-def rounds_and_mixture(policy: TicketMethods) -> tuple[int, NDArray[np.float64]]:
+def rounds_since_arms_changed_and_mixture(policy: TicketMethods) -> tuple[int, NDArray[np.float64]]:
     """The rounds since an arm came or went last, and the mixture that was played last, over all arms that ever were."""
     _, _, memory, roster = policy._now
     if roster is None:
@@ -398,16 +398,16 @@ def ask_with_propensities(
     unavailable = None if among is None else policy._unavailable_mask(among)
 
     def take() -> list[tuple[int, float]]:
-        policy._admit_arms()
+        policy._activate_arms_with_first_reward()
         roster = policy._roster
-        if roster is None or roster.next_trial(unavailable) is None:
+        if roster is None or roster.next_waiting_arm_to_try(unavailable) is None:
             arms, shares = np.empty(n, dtype=np.int64), np.empty(n)
-            if policy._choose_active_into(arms, unavailable, shares) != OK:
+            if policy._fill_with_next_active_arms(arms, unavailable, shares) != OK:
                 policy._raise_invalid_choice()
             return list(zip(arms.tolist(), shares.tolist(), strict=True))
         out, found = np.empty(1, dtype=np.int64), []
         for _ in range(n):
-            if policy._choose_into(out, unavailable) != OK:
+            if policy._fill_with_next_arms(out, unavailable) != OK:
                 policy._raise_invalid_choice()
             arm = int(out[0])
             found.append((arm, read(policy, arm)))

@@ -84,7 +84,7 @@ class Tickets:
     def __deepcopy__(self, memo: Any) -> Tickets:
         return self.copy()
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def to_description_and_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a file says of the tickets: its description, and arrays by name.
 
         In the one array a row is a ticket: which prefix, which number, and what is kept of it. Open tickets come last,
@@ -99,7 +99,9 @@ class Tickets:
         return description, {"tickets": np.array(table, dtype=np.float64)} if table else {}
 
     @classmethod
-    def from_file(cls, found: Any, archive: Archive, *, n_arms: int, rounds: int, support: Support) -> Tickets:
+    def from_description_and_archive(
+        cls, found: Any, archive: Archive, *, n_arms: int, rounds: int, support: Support
+    ) -> Tickets:
         """The tickets of a file, checked; raises DamagedFile.
 
         Arms, rounds and rewards must be those of a policy with ``n_arms`` arms, so many ``rounds`` and this support.
@@ -140,7 +142,7 @@ class Tickets:
         self.issued[self.prefix] = number + 1
         return key
 
-    def known(self, key: str) -> bool:
+    def was_issued(self, key: str) -> bool:
         """Whether a ticket with this identifier was ever given out."""
         prefix, dash, number = key.rpartition("-")
         if not dash or not number.isdecimal() or len(number) > 15 or str(int(number)) != number:
@@ -161,7 +163,7 @@ class Tickets:
                 )
             if before is None and key in self.open:
                 new[key] = reward
-            elif before is None and not self.known(key):
+            elif before is None and not self.was_issued(key):
                 raise ValueError(f"there is no ticket {_validation.short(key)}; this policy did not give it out.")
         return new
 
@@ -183,7 +185,7 @@ class Tickets:
             if (round_ is not None and row.round <= round_) or (at is not None and row.at <= at)
         ]
 
-    def join(self, other: Tickets, place: list[int]) -> None:
+    def merge_tickets_of(self, other: Tickets, place: list[int]) -> None:
         """Take in the tickets of another policy; ``place`` is where its arms are here."""
         for prefix, number in other.issued.items():
             self.issued[prefix] = max(number, self.issued.get(prefix, 0))

@@ -19,7 +19,7 @@ _SHARED_SIZES = ("n_atoms", "n_encoded", "n_ball_grid", "sketch_capacity")
 _TOTALS = ("t", "rewards")  # totals of all arms, worked out from those of each arm
 
 
-def add_records(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) -> None:
+def add_pulls_and_rewards(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) -> None:
     """Add the pulls and rewards of arms of one memory to arms of another, which must be large enough.
 
     ``pairs`` are the places of an arm in the source, and in the memory into which it goes. What is worked out from
@@ -38,7 +38,7 @@ def add_records(into: Memory, source: Memory, pairs: Iterable[tuple[int, int]]) 
                 for mine, his in zip(ours, theirs, strict=True):
                     mine[...] = his
             else:
-                sketching.join(*ours, into.sketch_size, into.seed, b, *theirs)
+                sketching.merge_sketch_into(*ours, into.sketch_size, into.seed, b, *theirs)
         into.n_sorted = STALE
     elif into.storage_mode == SAMPLES:
         place = np.full(source.n_arms, -1, dtype=np.int64)
@@ -90,7 +90,7 @@ def restart_clock(memory: Memory) -> None:
     memory.certify_pulls[:] = 0
 
 
-def fold_clock(memory: Memory) -> None:
+def count_all_pulls_as_current(memory: Memory) -> None:
     """Count all pulls as current ones, as inactive arms have no clock."""
     memory.pulls[:] += memory.earlier_pulls
     memory.earlier_pulls[:], memory.t = 0, int(memory.pulls.sum())

@@ -25,7 +25,7 @@ _SUM_TOLERANCE = 1e-6  # by which a sum of rewards may miss what the rewards say
 
 def find_inconsistency(policy: Algorithm, memory: Memory) -> str | None:
     """Why this cannot be the memory of this policy, as the middle of a sentence; ``None`` if it can."""
-    said = find_wrong_records(memory) or _check_mixture(memory) or _check_forgetting(policy, memory)
+    said = find_wrong_records(memory) or _why_mixture_is_wrong(memory) or _why_forgetting_is_wrong(policy, memory)
     if said is not None:
         return said
     if not policy.holds_together(memory):
@@ -35,7 +35,7 @@ def find_inconsistency(policy: Algorithm, memory: Memory) -> str | None:
 
 def find_wrong_records(memory: Memory) -> str | None:
     """Why pulls and rewards in a memory contradict each other, as the middle of a sentence; ``None`` if not."""
-    name = memory.outside()
+    name = memory.first_field_out_of_range()
     if name is not None:
         return f"its part {name!r} holds a number that is not possible"
     if not _adds_up(memory.pulls, memory.t):
@@ -48,7 +48,7 @@ def find_wrong_records(memory: Memory) -> str | None:
     known = memory.pulls if memory.n_forgetting_counters else pulls  # otherwise rewards may have been forgotten
     if (memory.pending < known - memory.n_rewards).any():
         return "it waits for fewer rewards than are missing"
-    return _rewards(memory)
+    return _why_rewards_are_wrong(memory)
 
 
 def _adds_up(parts: Any, total: Any, axis: int | None = None) -> bool:
@@ -57,15 +57,15 @@ def _adds_up(parts: Any, total: Any, axis: int | None = None) -> bool:
     return bool(np.all(small) and np.array_equal(np.sum(parts, axis=axis), total))
 
 
-def _rewards(memory: Memory) -> str | None:
+def _why_rewards_are_wrong(memory: Memory) -> str | None:
     if memory.sketch_size > 0:
-        return _check_sketches(memory)
+        return _why_sketches_are_wrong(memory)
     n_rewards, sums = memory.n_rewards, memory.sums
     if memory.storage_mode != SAMPLES:
         if not _adds_up(memory.counts, n_rewards, axis=1):
             return "the counts of rewards do not add up to the number of rewards"
         counts = memory.counts.astype(np.float64)
-        return _check_sums(sums, counts @ memory.points, counts @ np.abs(memory.points))
+        return _why_reward_sums_are_wrong(sums, counts @ memory.points, counts @ np.abs(memory.points))
     x, owner = memory.x[: memory.rewards], memory.pool_arm[: memory.rewards]
     if x.size and (x.min() < memory.low or x.max() > memory.high):
         return "it holds a reward outside its support"
@@ -75,10 +75,10 @@ def _rewards(memory: Memory) -> str | None:
         return "its rewards are not in the order that it says"
     with np.errstate(over="ignore"):
         signed, plain = (np.bincount(owner, weights=w, minlength=memory.n_arms) for w in (x, np.abs(x)))
-    return _check_sums(sums, signed.astype(np.float64), plain.astype(np.float64))
+    return _why_reward_sums_are_wrong(sums, signed.astype(np.float64), plain.astype(np.float64))
 
 
-def _check_forgetting(policy: Algorithm, memory: Memory) -> str | None:
+def _why_forgetting_is_wrong(policy: Algorithm, memory: Memory) -> str | None:
     """What is wrong with the order of rewards, and with watching the arms."""
     forgetting, n = policy._plan.forgetting, memory.rewards
     if forgetting is None:
@@ -112,13 +112,13 @@ def _check_forgetting(policy: Algorithm, memory: Memory) -> str | None:
     return None
 
 
-def _check_sums(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
+def _why_reward_sums_are_wrong(sums: FloatArray, wanted: FloatArray, sizes: FloatArray) -> str | None:
     with np.errstate(invalid="ignore"):  # nothing can be said if rewards are too large to be added up
         fits = ~np.isfinite(sizes) | (np.abs(sums - wanted) <= _SUM_TOLERANCE * sizes)
     return None if fits.all() else "the sums of its rewards are wrong"
 
 
-def _check_sketches(memory: Memory) -> str | None:
+def _why_sketches_are_wrong(memory: Memory) -> str | None:
     for arm, (book, marks) in enumerate(zip(memory.sketch_header, memory.sketch_stats, strict=True)):
         used, least, most = int(book[sketching.USED]), marks[sketching.LEAST], marks[sketching.MOST]
         items = memory.sketch_items[arm]
@@ -135,7 +135,7 @@ def _check_sketches(memory: Memory) -> str | None:
     return None
 
 
-def _check_mixture(memory: Memory) -> str | None:
+def _why_mixture_is_wrong(memory: Memory) -> str | None:
     if abs(float(memory.mix.sum()) - 1.0) > _SHARE_TOLERANCE:
         return "its mixture does not add up to 1"
     rows = memory.grid.sum(axis=1)

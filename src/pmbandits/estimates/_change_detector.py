@@ -86,7 +86,7 @@ def cell_of(values: FloatArray, count: int, x: float) -> int:
 
 
 @step("int, int, int, int, float -> float")
-def excess_evidence(k: int, n: int, more: int, other: int, bar: float) -> float:
+def change_evidence_above_bar(k: int, n: int, more: int, other: int, bar: float) -> float:
     """The evidence that two shares differ, k of n and ``more`` of ``other``, minus ``bar`` (−1 if below the bar).
 
     n·kl(k/n, p) + m·kl(more/m, p), m others, with p the share of all. The χ² of the same table is larger, and cheap.
@@ -193,7 +193,7 @@ def detect_change(
         k, more = 0, 0
         for c in range(last, 0, -1):
             k, more = k + row[c], more + rows[c] - row[c]
-            value = excess_evidence(k, n, more, other, log_inverse_level + log_penalty)
+            value = change_evidence_above_bar(k, n, more, other, log_inverse_level + log_penalty)
             if value >= 0.0 and value > best:
                 best = value
                 found[KIND], found[LOW] = (ABOVE, values[c // 2 - 1]) if c % 2 == 0 else (FROM, values[c // 2])
@@ -203,7 +203,7 @@ def detect_change(
         k, more = 0, 0
         for c in range(m):
             k, more = k + row[c] + row[last - c], more + rows[c] - row[c] + rows[last - c] - row[last - c]
-            value = excess_evidence(k, n, more, other, log_inverse_level + log_penalty)
+            value = change_evidence_above_bar(k, n, more, other, log_inverse_level + log_penalty)
             if value >= 0.0 and value > best:
                 best = value
                 found[KIND], found[LOW], found[HIGH] = OUTSIDE, values[c // 2], values[m - 1 - c // 2]
@@ -267,7 +267,7 @@ def detector_update(
 
 
 @kernel
-def detector_update_many(
+def detector_update_until_alarm(
     header: IntArray,
     values: FloatArray,
     rows: IntArray,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pmbandits._validation import FloatArray
-from pmbandits.estimates._rewards import SAMPLES, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.state.linking import shared
 from pmbandits.state.numba_types import State
 
@@ -18,9 +18,9 @@ def rewards_of(s: State, arm: int, out: FloatArray) -> int:
     written = 0
     if s.storage_mode == SAMPLES:
         sort_pool(s)
-        for j in range(pool_size(s)):
+        for j in range(n_pooled_values(s)):
             if s.pool_arm[j] == arm:
-                for _ in range(pool_weight_at(s, j)):
+                for _ in range(n_rewards_of_pooled_value(s, j)):
                     if written < out.size:
                         out[written] = s.x[j]
                         written += 1
@@ -41,11 +41,11 @@ def cdf_of(s: State, arm: int, x: float) -> float:
     count = 0
     if s.storage_mode == SAMPLES:
         sort_pool(s)
-        for j in range(pool_size(s)):
+        for j in range(n_pooled_values(s)):
             if s.x[j] > x:
                 break
             if s.pool_arm[j] == arm:
-                count += pool_weight_at(s, j)
+                count += n_rewards_of_pooled_value(s, j)
     else:
         for a in range(s.n_atoms):
             if s.points[a] <= x:

@@ -14,7 +14,7 @@ from pmbandits._random import FORGOTTEN, philox, uniform
 from pmbandits._validation import IntArray
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import BINARY, SAMPLES, STALE, TIMES, nearest_atom, sort_pool
-from pmbandits.state.arrays import stable_order
+from pmbandits.state.arrays import stable_argsort
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
 from pmbandits.state.numba_types import unpack
@@ -31,7 +31,7 @@ def forget_oldest(memory: Any, words: Any, spans: Any, count: int) -> None:
             s.counts[s.window_arms[j], nearest_atom(s, s.window_rewards[j])] -= 1
     if s.storage_mode == SAMPLES:  # equal rewards lie in the order in which they came, so the first of them go
         sort_pool(s)
-        order = stable_order(s.window_rewards[:count])
+        order = stable_argsort(s.window_rewards[:count])
         kept, gone = 0, 0
         for j in range(s.rewards):
             if gone < count and s.x[j] == s.window_rewards[order[gone]]:
@@ -42,7 +42,7 @@ def forget_oldest(memory: Any, words: Any, spans: Any, count: int) -> None:
         s.n_sorted = kept
     for j in range(count, s.rewards):
         s.window_rewards[j - count], s.window_arms[j - count] = s.window_rewards[j], s.window_arms[j]
-    discount_forgotten(s, dropped, count)
+    subtract_forgotten_from_counts(s, dropped, count)
     recompute_sums_and_clear(s, words, spans)
 
 
@@ -75,7 +75,7 @@ def forget_random(memory: Any, words: Any, spans: Any, count: int) -> None:
         gone, left = gone + 1, left - 1
     if s.storage_mode == SAMPLES:
         remove_marked_rewards(s)
-    discount_forgotten(s, dropped, count)
+    subtract_forgotten_from_counts(s, dropped, count)
     recompute_sums_and_clear(s, words, spans)
 
 
@@ -123,7 +123,7 @@ def remove_marked_rewards(s: Any) -> None:
 
 
 @shared("state, ints, int -> none")
-def discount_forgotten(s: Any, dropped: IntArray, count: int) -> None:
+def subtract_forgotten_from_counts(s: Any, dropped: IntArray, count: int) -> None:
     """Take rewards off the counts, and their pulls off the clock; of the pulls that wait, the same share."""
     for i in range(s.n_arms):
         waiting = s.pending[i] * count // s.rewards  # rewards that never come must not be waited for without end

@@ -14,7 +14,7 @@ import numpy as np
 
 from pmbandits.estimates import _change_detector as changing
 from pmbandits.estimates import _sketch as sketching
-from pmbandits.state.arrays import stable_order
+from pmbandits.state.arrays import stable_argsort
 from pmbandits.state.linking import shared, step
 from pmbandits.supports import ATOM_TOLERANCE
 
@@ -51,11 +51,11 @@ def record(s: Any, arm: int, reward: float) -> int:
         s.pending[arm] -= 1
     s.rewards += 1
     s.dirty = 1
-    return watch_for_change(s, arm, reward) if s.n_detectors > 0 else OK
+    return feed_change_detector(s, arm, reward) if s.n_detectors > 0 else OK
 
 
 @shared("state, int, float -> int")
-def watch_for_change(s: Any, arm: int, reward: float) -> int:
+def feed_change_detector(s: Any, arm: int, reward: float) -> int:
     """Watch an arm for a change. If there is one it is noted, and no reward is taken in before it is dealt with."""
     note = s.found_changes[int(s.forgetting_counters[CHANGES]) % s.n_found_changes]
     if not changing.detector_update(
@@ -140,13 +140,13 @@ def add_to_sketch(s: Any, arm: int, reward: float) -> None:
 
 
 @step("state -> int")
-def pool_size(s: Any) -> int:
+def n_pooled_values(s: Any) -> int:
     """How many numbers the pool holds: all rewards, or the items of the sketches."""
     return s.n_pooled if s.sketch_size > 0 else s.rewards
 
 
 @step("state, int -> int")
-def pool_weight_at(s: Any, at: int) -> int:
+def n_rewards_of_pooled_value(s: Any, at: int) -> int:
     """For how many rewards a number of the pool stands."""
     return s.pool_weight[at] if s.sketch_size > 0 else 1
 
@@ -165,11 +165,11 @@ def rebuild_pool(s: Any) -> None:
     """Make the pool anew from the items of all sketches, sorted."""
     count = 0
     for i in range(s.n_arms):
-        used = sketching.item_weights(s.sketch_header[i], s.pool_weight[count:])
+        used = sketching.fill_sketch_item_weights(s.sketch_header[i], s.pool_weight[count:])
         for j in range(used):
             s.x[count + j], s.pool_arm[count + j] = s.sketch_items[i, j], i
         count += used
-    order = stable_order(s.x[:count])
+    order = stable_argsort(s.x[:count])
     x, owner, mass = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
     for j in range(count):
         x[j], owner[j], mass[j] = s.x[order[j]], s.pool_arm[order[j]], s.pool_weight[order[j]]
@@ -181,7 +181,7 @@ def rebuild_pool(s: Any) -> None:
 @shared("state -> none")
 def sort_pool(s: Any) -> None:
     """Sort the pool; equal rewards stay in the order in which they came."""
-    count, done, sketched = pool_size(s), s.n_sorted, s.sketch_size > 0
+    count, done, sketched = n_pooled_values(s), s.n_sorted, s.sketch_size > 0
     if s.storage_mode != SAMPLES or done == count:
         return
     if done == STALE:
@@ -192,7 +192,7 @@ def sort_pool(s: Any) -> None:
     if count - done == 1:  # most often
         late[0], whose[0] = x[done], owner[done]
     else:
-        order = stable_order(x[done:count])
+        order = stable_argsort(x[done:count])
         for j in range(count - done):
             late[j], whose[j] = x[done + order[j]], owner[done + order[j]]
     at, old, new = count - 1, done - 1, count - done - 1

@@ -44,7 +44,9 @@ def total_capacity(k: int, levels: int) -> int:
 
 
 @kernel
-def compact(header: IntArray, items: FloatArray, stats: FloatArray, k: int, seed: int, stream: int) -> None:
+def compact_lowest_full_level(
+    header: IntArray, items: FloatArray, stats: FloatArray, k: int, seed: int, stream: int
+) -> None:
     """Free space: halve the lowest level that is full."""
     levels, h = header[LEVELS], 0
     while header[HEADER_LEVELS + h] < level_capacity(k, levels, h):
@@ -97,7 +99,7 @@ def sketch_add(header: IntArray, items: FloatArray, stats: FloatArray, k: int, s
     """Take one number in; returns how many compactions that took."""
     made = 0
     while header[USED] >= header[LIMIT]:
-        compact(header, items, stats, k, seed, stream)
+        compact_lowest_full_level(header, items, stats, k, seed, stream)
         made += 1
     items[header[USED]] = x
     header[USED] += 1
@@ -116,7 +118,7 @@ def sketch_add_many(
 
 
 @kernel
-def join(
+def merge_sketch_into(
     header: IntArray,
     items: FloatArray,
     stats: FloatArray,
@@ -155,12 +157,12 @@ def join(
     stats[LEAST] = min(stats[LEAST], other_stats[LEAST])
     stats[MOST] = max(stats[MOST], other_stats[MOST])
     while header[USED] > header[LIMIT]:
-        compact(header, both, stats, k, seed, stream)
+        compact_lowest_full_level(header, both, stats, k, seed, stream)
     items[: header[USED]] = both[: header[USED]]
 
 
 @kernel
-def item_weights(header: IntArray, out: IntArray) -> int:
+def fill_sketch_item_weights(header: IntArray, out: IntArray) -> int:
     """For how many rewards each item stands, in the order of ``items``, into ``out``; returns the number of items."""
     at = 0
     for h in range(header[LEVELS] - 1, -1, -1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_slope, h_value
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.compile import kernel
@@ -63,7 +63,7 @@ def cellwise_utility(s: State, a: FloatArray) -> float:
     sort_pool(s)
     k, bounded = s.n_arms, s.bounded == 1
     finite = s.storage_mode == FINITE
-    cells = s.n_atoms if finite else pool_size(s)
+    cells = s.n_atoms if finite else n_pooled_values(s)
     sketched, mass = s.sketch_size > 0, s.pool_weight
     if cells == 0 and not bounded:
         return 0.0
@@ -121,14 +121,14 @@ def arm_utilities(s: State, out: FloatArray) -> None:
         return
     sort_pool(s)
     left, before = s.n_rewards.copy(), np.empty(k)
-    for c in range(pool_size(s)):
+    for c in range(n_pooled_values(s)):
         i, here = s.pool_arm[c], s.x[c]
         if left[i] == s.n_rewards[i]:
             out[i] = here * one
         else:
             out[i] += (here - before[i]) * h_value(h, left[i] * inverse[i])
         before[i] = here
-        left[i] -= pool_weight_at(s, c)
+        left[i] -= n_rewards_of_pooled_value(s, c)
 
 
 @shared("state, floats, float, floats -> none")
@@ -141,11 +141,11 @@ def empirical_slopes(s: State, a: FloatArray, slope_step: float, out: FloatArray
     Summed the other way round, it is the mean over arm i's rewards x of Φ(x), the sum of width·h'(S) over the cells
     below x.
     """
-    influence_moments(s, a, slope_step, out, np.empty(0))
+    fill_influence_moments(s, a, slope_step, out, np.empty(0))
 
 
 @shared("state, floats, float, floats, floats -> two floats")
-def influence_moments(
+def fill_influence_moments(
     s: State, a: FloatArray, slope_step: float, mean: FloatArray, square: FloatArray
 ) -> tuple[float, float]:
     """The mean of Φ and of Φ² over each arm's rewards, and the least and the largest Φ over the whole support.
@@ -194,14 +194,14 @@ def influence_moments(
                 square[i] = power * inverse[i]
         return least, most
     sort_pool(s)
-    x, owner, count = s.x, s.pool_arm, pool_size(s)
+    x, owner, count = s.x, s.pool_arm, n_pooled_values(s)
     before = x[0]
     for c in range(count):
         here, i = x[c], owner[c]
         if here > before:
             phi += (here - before) * h_slope(h, u, slope_step)
             before = here
-        each = inverse[i] * pool_weight_at(s, c)
+        each = inverse[i] * n_rewards_of_pooled_value(s, c)
         mean[i] += phi * each
         if squares:
             square[i] += phi * (phi * each)

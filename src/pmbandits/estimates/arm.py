@@ -103,6 +103,6 @@ class Estimates(tuple[ArmEstimate, ...]):
         return "\n".join(aligned_columns([HEAD, *self.rows()], right=range(1, 5)))
 
     def _repr_html_(self) -> str:
-        lines = _html.table(HEAD, self.rows()[:MOST])
+        lines = _html.html_table(HEAD, self.rows()[:MOST])
         more = f"… and {len(self) - MOST} more arms" if len(self) > MOST else ""
-        return _html.titled_block("What is known of the arms", lines, _html.paragraphs([more]))
+        return _html.html_titled_block("What is known of the arms", lines, _html.html_paragraphs([more]))

@@ -162,9 +162,9 @@ class ChangeDetector:
         self._n_known = known.size
         self._header, self._rows = np.zeros(DETECTOR_HEADER, np.int64), np.zeros(DETECTOR_COUNTS, np.int64)
         self._values, self._found = np.zeros(steps.N_FIRST), np.zeros(CHANGE_ROW)
-        self._begin()
+        self._init_detector()
 
-    def _begin(self) -> None:
+    def _init_detector(self) -> None:
         steps.detector_init(self._header, self._values, self._rows, self._known, self._n_known)
 
     @property
@@ -185,7 +185,7 @@ class ChangeDetector:
         at, out, log_inverse_level = 0, [], math.log(1.0 / self.level)
         while at < x.size:
             at = int(
-                steps.detector_update_many(
+                steps.detector_update_until_alarm(
                     self._header, self._values, self._rows, log_inverse_level, x, at, self._found
                 )
             )
@@ -193,7 +193,7 @@ class ChangeDetector:
                 out.append(at - 1)
                 self._found[1] = self._seen + at
                 self.changes.append(Change.from_numbers(self._found, ""))
-                self._begin()
+                self._init_detector()
         self._seen += x.size
         return out
 

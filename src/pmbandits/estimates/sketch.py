@@ -126,13 +126,13 @@ class Sketch:
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
         theirs = (other._header.copy(), other._items.copy(), other._stats.copy())
-        steps.join(self._header, self._items, self._stats, self.k, self.seed, 0, *theirs)
+        steps.merge_sketch_into(self._header, self._items, self._stats, self.k, self.seed, 0, *theirs)
 
     def items(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """The numbers that are kept, in order, and how many each stands for. Together they stand for exactly n."""
         used = int(self._header[steps.USED])
         weights = np.empty(used, dtype=np.int64)
-        steps.item_weights(self._header, weights)
+        steps.fill_sketch_item_weights(self._header, weights)
         order = np.argsort(self._items[:used], kind="stable")
         return self._items[:used][order], weights[order]
 
@@ -161,7 +161,7 @@ class Sketch:
         >>> sketch.cdf([0, 2, 3])
         array([0.  , 0.75, 1.  ])
         """
-        points, weights = self._something()
+        points, weights = self._items_or_raise()
         below = np.concatenate(([0], np.cumsum(weights)))
         return np.asarray(below[np.searchsorted(points, np.asarray(x, dtype=float), side="right")] / self.n)
 
@@ -170,12 +170,12 @@ class Sketch:
         level = _validation.numbers("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
             raise ValueError(f"u must lie in [0, 1], got {_validation.short(u)}.")
-        points, weights = self._something()
+        points, weights = self._items_or_raise()
         at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
         out = points[np.minimum(at, points.size - 1)]
         return float(out[0]) if np.ndim(u) == 0 else out
 
-    def _something(self) -> tuple[FloatArray, NDArray[np.int64]]:
+    def _items_or_raise(self) -> tuple[FloatArray, NDArray[np.int64]]:
         if self.n == 0:
             raise ValueError("the sketch is empty; extend it first.")
         return self.items()

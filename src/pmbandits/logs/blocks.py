@@ -33,7 +33,7 @@ def time_blocks(arm: NDArray[np.int64], reward: FloatArray, time: FloatArray) ->
         return None, False
     while True:
         block = first * blocks // time.size
-        z, arms = _alikeness_of_neighbours(arm, reward, block, blocks)
+        z, arms = _neighbour_block_correlation_z(arm, reward, block, blocks)
         dependent = z > float(ndtri(1.0 - _STILL_DEPENDENT / max(arms, 1)))
         if z <= float(ndtri(1.0 - _ALARM / max(arms, 1))) or blocks == _FEWEST_BLOCKS:
             return np.unique(block, return_inverse=True)[1].astype(np.int64), dependent and blocks == _FEWEST_BLOCKS
@@ -42,7 +42,7 @@ def time_blocks(arm: NDArray[np.int64], reward: FloatArray, time: FloatArray) ->
             return np.unique(first * blocks // time.size, return_inverse=True)[1].astype(np.int64), True
 
 
-def _alikeness_of_neighbours(
+def _neighbour_block_correlation_z(
     arm: NDArray[np.int64], reward: FloatArray, block: NDArray[np.int64], blocks: int
 ) -> tuple[float, int]:
     """The largest z of the correlation between neighbouring blocks of an arm (by its ranks), and of how many arms."""

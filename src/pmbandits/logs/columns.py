@@ -88,7 +88,7 @@ class ReadSettings:
         return [float(self.missing)] if isinstance(self.missing, (int, float)) else list(map(float, self.missing))
 
     @property
-    def keeps_rows(self) -> bool:
+    def keeps_every_row(self) -> bool:
         """Whether every row is kept, for its unit, its time or its weight."""
         return self.unit is not None or self.time is not None or self.is_weighted
 
@@ -148,7 +148,7 @@ class UnitsAndTimes:
     raw_times: Any = None
     weight: FloatArray | None = None
 
-    def at_rows(self, rows: NDArray[np.bool_]) -> UnitsAndTimes:
+    def select_rows(self, rows: NDArray[np.bool_]) -> UnitsAndTimes:
         """The units and times of some rows."""
         unit = None if self.unit is None else self.unit[rows]
         time, weight = (None if column is None else column[rows] for column in (self.time, self.weight))
@@ -158,11 +158,11 @@ class UnitsAndTimes:
         """Of which rows the weight is missing or cannot be used."""
         return False if self.weight is None else ~np.isfinite(self.weight)
 
-    def without_unit(self) -> NDArray[np.bool_] | bool:
+    def mask_of_rows_without_unit(self) -> NDArray[np.bool_] | bool:
         """Of which rows the unit is missing."""
         return False if self.unit is None else self.unit == ""
 
-    def without_time(self) -> NDArray[np.bool_] | bool:
+    def mask_of_rows_without_time(self) -> NDArray[np.bool_] | bool:
         """Of which rows the time is missing or cannot be read."""
         return False if self.time is None else ~np.isfinite(self.time)
 

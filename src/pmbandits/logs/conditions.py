@@ -31,7 +31,7 @@ class Condition:
         """For which texts of the column it holds: compared as numbers or dates if the value is one, else as texts."""
         texts, at = np.unique(labels.astype(str), return_inverse=True)
         compare = _COMPARISONS[self.comparison]
-        limit = _amount(self.value)
+        limit = _number_or_date_as_float(self.value)
         if limit is None:
             return np.asarray(compare(np.char.lower(texts), self.value.lower()))[at]
         return np.asarray(compare(parse_times(texts), limit))[at]
@@ -51,12 +51,12 @@ def parse_condition(text: str) -> Condition:
         raise ValueError(f"a condition reads 'column == value' (or !=, >=, <=, >, <), got {text!r}.")
     column, comparison, value = found.groups()
     column, value = (re.sub(r"^(['\"])(.*)\1$", r"\2", part) for part in (column, value))
-    if comparison not in ("==", "=", "!=") and _amount(value) is None:
+    if comparison not in ("==", "=", "!=") and _number_or_date_as_float(value) is None:
         raise ValueError(f"{text!r} compares with {value!r}, which is neither a number nor a date such as 2026-03-01.")
     return Condition(column, comparison, value)
 
 
-def _amount(text: str) -> float | None:
+def _number_or_date_as_float(text: str) -> float | None:
     """A number or a date as a number that grows; ``None`` if it is neither."""
     found = float(parse_times([text])[0])
     return found if np.isfinite(found) else None

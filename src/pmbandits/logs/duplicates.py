@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from pmbandits.logs.columns import ReadSettings
-from pmbandits.logs.files import file_kind, one_sentence_if_damaged, open_csv, open_parquet, open_sheet, read_header
+from pmbandits.logs.files import file_kind, open_csv, open_parquet, open_sheet, read_errors_as_one_sentence, read_header
 from pmbandits.logs.findings import Finding
 
 _LARGEST_FILE = 1 << 26  # bytes up to which rows are compared
 _FEWEST_ROWS = 20
 
 
-def whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] | None:
+def read_whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] | None:
     """The names of the columns, and all rows as an Arrow table whose columns are called c0, c1, …; ``None`` for others.
 
     Others are JSON lines, and files that are too large to be looked at as a whole.
@@ -23,7 +23,7 @@ def whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] |
     kind = file_kind(path)
     if kind == "jsonl" or path.stat().st_size > _LARGEST_FILE:
         return None
-    with one_sentence_if_damaged(path, kind):
+    with read_errors_as_one_sentence(path, kind):
         if kind == "csv":
             header, delimiter, above = read_header(path)
             names = [f"c{k}" for k in range(len(header))]
@@ -38,7 +38,7 @@ def whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] |
             )
 
 
-def without_copies(table: Any) -> Any:
+def drop_duplicate_rows(table: Any) -> Any:
     """The table with every row once, in the order of the first of each."""
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
@@ -52,7 +52,7 @@ def check_duplicates(path: Path, settings: ReadSettings) -> list[Finding]:
     import pyarrow.compute as pc
 
     try:
-        found = whole_table(path, settings.sheet)
+        found = read_whole_table(path, settings.sheet)
     except (ValueError, pa.ArrowException):  # reading it for the answer says what is wrong
         return []
     if found is None:
@@ -63,7 +63,7 @@ def check_duplicates(path: Path, settings: ReadSettings) -> list[Finding]:
     if not others:
         return []
     try:
-        distinct = without_copies(table)
+        distinct = drop_duplicate_rows(table)
     except pa.ArrowException:  # columns of lists cannot be compared
         return []
     copies = table.num_rows - distinct.num_rows

@@ -49,9 +49,9 @@ def read_file(collector: RewardCollector, path: Path, settings: ReadSettings, wa
     """Collect all rewards of a file; raises an error of one sentence if it cannot be read."""
     kind = file_kind(path)
     readers = {"csv": _read_csv, "parquet": _read_parquet, "jsonl": _read_json_lines, "excel": _read_excel}
-    size = sum(file.stat().st_size for file in _files(path))
+    size = sum(file.stat().st_size for file in _files_to_read(path))
     with (
-        one_sentence_if_damaged(path, kind),
+        read_errors_as_one_sentence(path, kind),
         nullcontext(lambda done: None) if watch is None else watch(path.name, size) as on_progress,
     ):
         for done in readers[kind](collector, path, settings):
@@ -59,7 +59,7 @@ def read_file(collector: RewardCollector, path: Path, settings: ReadSettings, wa
 
 
 @contextmanager
-def one_sentence_if_damaged(path: Path, kind: str) -> Iterator[None]:
+def read_errors_as_one_sentence(path: Path, kind: str) -> Iterator[None]:
     """Turn the errors of the libraries that read files into one sentence; our own, and the disk's, stay as they are."""
     import pyarrow as pa
 
@@ -90,7 +90,7 @@ def file_kind(path: Path) -> str:
     """``"csv"``, ``"parquet"`` (also a folder), ``"jsonl"`` or ``"excel"``; an error if there is nothing to read."""
     kind = "parquet"
     if path.is_dir():
-        if not _files(path):
+        if not _files_to_read(path):
             raise ValueError(
                 f"the folder {path.name!r} holds no Parquet files; {_HELP}, with an arm and a reward column."
             )
@@ -103,12 +103,12 @@ def file_kind(path: Path) -> str:
         kind = next((kind for kind, known in _KINDS.items() if suffix in known), "")
         if not kind or (zipped and kind not in ("csv", "jsonl")):
             raise ValueError(f"{path.name!r} has an extension that is not known ({path.suffix or 'none'}); {_HELP}.")
-    if sum(file.stat().st_size for file in _files(path)) == 0:
+    if sum(file.stat().st_size for file in _files_to_read(path)) == 0:
         raise ValueError(f"{path.name} is empty; give rows with an arm and a number.")
     return kind
 
 
-def _files(path: Path) -> list[Path]:
+def _files_to_read(path: Path) -> list[Path]:
     """The file itself; of a folder the Parquet files below it."""
     return (
         sorted(file for suffix in _KINDS["parquet"] for file in path.rglob(f"*{suffix}")) if path.is_dir() else [path]
@@ -205,16 +205,16 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
 
     delimiter = max(",;\t|", key=regularity)
     table = fields(delimiter)
-    above = header_row(table)
+    above = index_of_header_row(table)
     return [name.strip() for name in table[above]], delimiter, above
 
 
-def header_row(rows: Sequence[Sequence[Any]]) -> int:
+def index_of_header_row(rows: Sequence[Sequence[Any]]) -> int:
     """Which of the first rows has the names of the columns: 0, unless there are titles above it.
 
     Titles fill fewer cells than the rows of the table do, and the names of the columns are texts.
 
-    >>> header_row([["Sales 2026"], [], ["arm", "reward"], ["a", "1"], ["b", "2"]])
+    >>> index_of_header_row([["Sales 2026"], [], ["arm", "reward"], ["a", "1"], ["b", "2"]])
     2
     """
     filled = [[text for cell in row if (text := "" if cell is None else str(cell).strip())] for row in rows]
@@ -244,7 +244,9 @@ def open_parquet(path: Path) -> Any:
     import pyarrow.dataset as ds
 
     base = path if path.is_dir() else path.parent
-    return ds.dataset(list(map(str, _files(path))), format="parquet", partitioning="hive", partition_base_dir=str(base))
+    return ds.dataset(
+        list(map(str, _files_to_read(path))), format="parquet", partitioning="hive", partition_base_dir=str(base)
+    )
 
 
 def _read_parquet(collector: RewardCollector, path: Path, settings: ReadSettings) -> Iterator[int]:
@@ -252,7 +254,7 @@ def _read_parquet(collector: RewardCollector, path: Path, settings: ReadSettings
     table = open_parquet(path)
     known = table.schema.names
     columns = select_columns(settings, known, path.name)
-    size, total = sum(file.stat().st_size for file in _files(path)), max(table.count_rows(), 1)
+    size, total = sum(file.stat().st_size for file in _files_to_read(path)), max(table.count_rows(), 1)
     batches = table.to_batches(columns=[known[k] for k in columns.column_indices], batch_size=_ROWS)
     for rows in collect_batches(collector, batches, known, columns, settings):
         yield size * rows // total
@@ -338,7 +340,7 @@ def open_sheet(path: Path, name: str | None = None) -> Iterator[Sheet]:
         book.close()
 
 
-def _at_most_cells(rows: Iterable[tuple[Any, ...]], path: Path, most: int) -> Iterator[tuple[Any, ...]]:
+def _raise_if_too_many_cells(rows: Iterable[tuple[Any, ...]], path: Path, most: int) -> Iterator[tuple[Any, ...]]:
     """The rows, or an error when they have too many cells: a cell that is far away makes thousands of empty ones."""
     for row in rows:
         most -= len(row) + 1
@@ -351,9 +353,9 @@ def _at_most_cells(rows: Iterable[tuple[Any, ...]], path: Path, most: int) -> It
 
 
 def _open_worksheet(worksheet: Any, path: Path, most_cells: int) -> Sheet:
-    rows = _at_most_cells(worksheet.iter_rows(values_only=True), path, most_cells)
+    rows = _raise_if_too_many_cells(worksheet.iter_rows(values_only=True), path, most_cells)
     top = list(islice(rows, _HEADER_LINES + 1))
-    above = header_row(top) if top else 0
+    above = index_of_header_row(top) if top else 0
     header = ["" if cell is None else str(cell).strip() for cell in (top[above] if top else ())]
     return Sheet(header, chain(top[above + 1 :], rows), above + 2, _titles_finding(above))
 

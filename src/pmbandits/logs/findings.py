@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmbandits.logs.periods import are_numeric, parse_times
+from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 if TYPE_CHECKING:
     from pmbandits.logs.log import Log
@@ -41,7 +41,7 @@ class Finding:
         return " ".join(part for part in (self.seen, self.done, self.change) if part)
 
 
-def sentinels(log: Log, loss: bool) -> list[float]:
+def likely_codes_for_missing(log: Log, loss: bool) -> list[float]:
     """Numbers such as 999999 or -999 that seem to stand for "not known": nines only, repeated, and far from the rest.
 
     They are at an end of all rewards, occur at least twice, and are ten times as large as any other reward.
@@ -71,7 +71,7 @@ def check_rewards(log: Log) -> Iterator[Finding]:
 def _check_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
     spellings: dict[str, list[str]] = {}
     for name in names:
-        spellings.setdefault(same_name(name), []).append(name)
+        spellings.setdefault(normalised_spelling(name), []).append(name)
     alike = [group for group in spellings.values() if len(group) > 1]
     if alike:
         listed = "; ".join(" and ".join(f"“{name}”" for name in group) for group in alike[:_MOST_NAMED])
@@ -84,17 +84,17 @@ def _check_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
     if len(names) < _FEWEST_NAMES:
         return
     other = "Name another column with --arm (arm= in Python) if they are not what you choose between."
-    if not are_numeric(names) and np.isfinite(parse_times(list(names))).all():
+    if not are_times_written_as_numbers(names) and np.isfinite(parse_times(list(names))).all():
         yield Finding("dates", f"The {len(names):,} names are dates, such as {names[0]}.", "They were compared.", other)
     elif 2 * len(names) > rewards:
         seen = f"There are {len(names):,} names for {rewards:,} rewards, such as {names[0]}: they look like ids."
         yield Finding("ids", seen, "They were compared.", other)
 
 
-def same_name(name: str) -> str:
+def normalised_spelling(name: str) -> str:
     """What two spellings of one name have in common.
 
-    >>> same_name("New  York") == same_name("new_york")
+    >>> normalised_spelling("New  York") == normalised_spelling("new_york")
     True
     """
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()

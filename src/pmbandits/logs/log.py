@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.logs.blocks import time_blocks
 from pmbandits.logs.columns import ReadSettings, UnitsAndTimes
-from pmbandits.logs.periods import by_period
+from pmbandits.logs.periods import mean_by_arm_and_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
 from pmbandits.logs.summary import N_PARTS, RewardSummary
 
@@ -60,7 +60,7 @@ class ArmLog:
     errors: FloatArray = field(repr=False)
     squares: FloatArray | None = field(default=None, repr=False)
 
-    def of_parts(self, parts: Sequence[int]) -> Sample:
+    def select_parts(self, parts: Sequence[int]) -> Sample:
         """The sample of the rewards in some of the random parts."""
         mass = self.counts[:, list(parts)].sum(axis=1)
         n = round(float(mass.sum()))
@@ -104,11 +104,11 @@ class Rows:
     serial: bool = False
 
     @property
-    def cluster(self) -> NDArray[np.int64] | None:
+    def cluster_of_each_row(self) -> NDArray[np.int64] | None:
         """What is independent of the others: units, or else blocks of time. ``None``: every row."""
         return self.block if self.unit is None else self.unit
 
-    def of_arms(self, arms: Sequence[int]) -> Rows:
+    def select_arms(self, arms: Sequence[int]) -> Rows:
         """The rows of some arms, which are renumbered in the given order."""
         place = np.full(int(self.arm.max(initial=0)) + 1, -1)
         place[list(arms)] = np.arange(len(arms))
@@ -186,9 +186,9 @@ class RandomPartsCollector(RewardCollector):
         if units_and_times is not None:  # the parts are given when all units are known
             self._units_and_times.append(units_and_times)
         elif self._n_buffered >= _BUFFER_SIZE:
-            self._summarise(*self._take_buffer())
+            self._add_to_arm_summaries(*self._pop_buffer())
 
-    def _take_buffer(self) -> tuple[NDArray[np.int64], FloatArray]:
+    def _pop_buffer(self) -> tuple[NDArray[np.int64], FloatArray]:
         """The arms and the rewards in the buffer, which is empty then."""
         at, values = (np.concatenate([pair[k] for pair in self._buffer]) for k in (0, 1))
         self._buffer, self._n_buffered = [], 0
@@ -196,11 +196,11 @@ class RandomPartsCollector(RewardCollector):
 
     def _finish_rows(self) -> Rows:
         """Every row, with the part that it belongs to; also adds the rewards to the summaries of their arms."""
-        at, values = self._take_buffer()
+        at, values = self._pop_buffer()
         time = np.concatenate([b.time for b in self._units_and_times]) if self.times else None
         if self.per is not None:
             assert time is not None  # a period needs a column of times
-            at, values, time = by_period(at, values, time)
+            at, values, time = mean_by_arm_and_period(at, values, time)
         unit = block = part = None
         serial = False
         if self.units:
@@ -212,9 +212,9 @@ class RandomPartsCollector(RewardCollector):
         if cluster is not None:  # all rows of a unit, or of a block, are in one part
             count = int(cluster.max()) + 1
             part = self._assign_parts(np.zeros(count, dtype=np.int64), np.arange(count))[cluster]
-        return Rows(at, values, self._summarise(at, values, part), unit, time, block, serial)
+        return Rows(at, values, self._add_to_arm_summaries(at, values, part), unit, time, block, serial)
 
-    def _summarise(
+    def _add_to_arm_summaries(
         self, at: NDArray[np.int64], values: FloatArray, part: NDArray[np.uint8] | None = None
     ) -> NDArray[np.uint8]:
         """Add rewards to the summaries of their arms, and return their parts: those given, or the next of each arm."""
@@ -243,9 +243,9 @@ class RandomPartsCollector(RewardCollector):
 
     def _weighted_arms(self) -> Iterator[ArmLog]:
         """The arms, from rows with weights: shares are in proportion to the weights."""
-        at, values = self._take_buffer()
+        at, values = self._pop_buffer()
         weights = np.concatenate([b.weight for b in self._units_and_times if b.weight is not None])
-        parts = self._summarise(at, values)
+        parts = self._add_to_arm_summaries(at, values)
         for k, name in enumerate(self.arm_indices):
             mine = at == k
             w, total = weights[mine], float(weights[mine].sum())
@@ -264,7 +264,7 @@ class RandomPartsCollector(RewardCollector):
             return Log(**vars(row_report), arms=tuple(self._weighted_arms()))
         kept_rows = self._finish_rows() if self.units or self.times else None
         if self._buffer:
-            self._summarise(*self._take_buffer())
+            self._add_to_arm_summaries(*self._pop_buffer())
         arms = []
         for name, summary in zip(self.arm_indices, self.summaries, strict=True):
             x, counts, errors = summary.result()

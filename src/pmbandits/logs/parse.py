@@ -106,8 +106,8 @@ def _collect_column(
         collector.empty += int(skipped.sum())
     if units_and_times is not None:
         for absent, problem in (
-            (units_and_times.without_unit(), Problem.NO_UNIT),
-            (units_and_times.without_time(), Problem.NO_TIME),
+            (units_and_times.mask_of_rows_without_unit(), Problem.NO_UNIT),
+            (units_and_times.mask_of_rows_without_time(), Problem.NO_TIME),
             (units_and_times.without_weight(), Problem.NO_WEIGHT),
         ):
             problems[absent & (problems == Problem.NONE)] = problem
@@ -117,17 +117,17 @@ def _collect_column(
     for k in np.argsort(first).tolist():
         collector.count_malformed(REASONS[kinds[k]], int(counts[k]))
     for k in malformed[:MOST_EXAMPLES].tolist():
-        text = f"{arms if isinstance(arms, str) else _cell(arms, k)}, {_cell(rewards, k)}"
+        text = f"{arms if isinstance(arms, str) else _cell_text(arms, k)}, {_cell_text(rewards, k)}"
         if problems[k] == Problem.NO_TIME and units_and_times is not None:
             text = str(units_and_times.raw_times[k])
-        collector.show_malformed(number(k), f"{row_word} {number(k)}", REASONS[problems[k]], text)
+        collector.keep_malformed_example(number(k), f"{row_word} {number(k)}", REASONS[problems[k]], text)
     if not good.all():
         codes, values = codes[good], values[good]
-        units_and_times = None if units_and_times is None else units_and_times.at_rows(good)
+        units_and_times = None if units_and_times is None else units_and_times.select_rows(good)
     collector.add_rewards(names, codes, values, units_and_times)
 
 
-def _cell(column: Any, at: int) -> str:
+def _cell_text(column: Any, at: int) -> str:
     return str(column[at].as_py() if is_arrow(column) else column[at]).strip()
 
 
@@ -140,7 +140,7 @@ def encode_names(arms: Any) -> tuple[list[str], NDArray[np.int64]]:
 
     if isinstance(arms, np.ma.MaskedArray):
         arms = _masked_to_none(arms)
-    texts = is_arrow(arms) and _is_text(arms.type)
+    texts = is_arrow(arms) and _is_arrow_string_type(arms.type)
     try:
         coded = arms if is_arrow(arms) else pa.array(arms, from_pandas=True)
         coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
@@ -179,8 +179,8 @@ def _parse_cells(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Proble
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if _is_text(cells.type):
-            return _parse_texts(cells, settings)
+        if _is_arrow_string_type(cells.type):
+            return _parse_numbers_from_arrow_strings(cells, settings)
         if pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type):
             cells = pc.cast(cells, pa.float64(), safe=False)
         cells = to_numpy(cells)
@@ -190,7 +190,7 @@ def _parse_cells(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Proble
         cells = object_array(None if cell is np.ma.masked else cell for cell in cells)
     raw = np.asarray(cells)
     if raw.dtype.kind not in "biuf":
-        return _parse_objects(list(cells) if raw.dtype.kind in "Mm" else cells, settings)
+        return _parse_numbers_from_objects(list(cells) if raw.dtype.kind in "Mm" else cells, settings)
     values = raw.astype(np.float64)
     problems = np.zeros(raw.size, dtype=np.uint8)
     bad = np.flatnonzero(~np.isfinite(values))
@@ -199,7 +199,7 @@ def _parse_cells(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Proble
     return values, problems
 
 
-def _parse_objects(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Problems]:
+def _parse_numbers_from_objects(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Problems]:
     """Python objects as numbers, one by one; and what is wrong with the others."""
     raw = np.asarray(cells, dtype=object)
     values, problems = np.full(raw.size, np.nan), np.zeros(raw.size, dtype=np.uint8)
@@ -221,7 +221,7 @@ def _parse_objects(cells: Any, settings: ReadSettings) -> tuple[FloatArray, Prob
     return values, problems
 
 
-def _parse_texts(texts: Any, settings: ReadSettings) -> tuple[FloatArray, Problems]:
+def _parse_numbers_from_arrow_strings(texts: Any, settings: ReadSettings) -> tuple[FloatArray, Problems]:
     """The cells of a column of Arrow strings as numbers, all at once; and what is wrong with the others."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -252,7 +252,7 @@ def _parse_texts(texts: Any, settings: ReadSettings) -> tuple[FloatArray, Proble
     return values, problems
 
 
-def _is_text(kind: Any) -> bool:
+def _is_arrow_string_type(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

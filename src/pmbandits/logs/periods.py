@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
 
 
-def _to_iso_date(found: re.Match[str]) -> str:
+def _iso_date_from_match(found: re.Match[str]) -> str:
     day, month, year = found.groups()
     return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
 
@@ -43,7 +43,7 @@ def parse_times(cells: Any) -> FloatArray:
             out[k] = float(text)
     if np.isfinite(out).any():
         return out
-    texts = [_DAY_FIRST.sub(_to_iso_date, text) for text in texts]
+    texts = [_DAY_FIRST.sub(_iso_date_from_match, text) for text in texts]
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             filled = pa.array([text or None for text in texts], pa.string())
@@ -65,7 +65,7 @@ def _parse_dates_one_by_one(texts: list[str]) -> FloatArray:
     return out
 
 
-def are_numeric(cells: Any) -> bool:
+def are_times_written_as_numbers(cells: Any) -> bool:
     """Whether times are written as numbers, of which nobody knows how long a day is."""
     raw = np.asarray(cells)
     return raw.dtype.kind in "biuf" or (raw.dtype.kind != "M" and any(_NUMBER.fullmatch(str(c).strip()) for c in raw))
@@ -83,7 +83,7 @@ def floor_to_period(cells: Any, per: str | None) -> FloatArray:
     times = parse_times(cells)
     if per is None or per == "time":
         return times
-    if are_numeric(cells):
+    if are_times_written_as_numbers(cells):
         raise ValueError(
             f"per={per!r} needs dates in the time column, got numbers; say per='time' (--per time) to take each of "
             "them as a period."
@@ -98,12 +98,12 @@ def floor_to_period(cells: Any, per: str | None) -> FloatArray:
     return times
 
 
-def by_period(
+def mean_by_arm_and_period(
     arm: NDArray[np.int64], reward: FloatArray, time: FloatArray
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
     """One row for each arm and period, in the order of the periods: arm, average reward, period.
 
-    >>> by_period(np.array([0, 1, 0, 0]), np.array([1.0, 5.0, 3.0, 8.0]), np.array([7.0, 7.0, 7.0, 14.0]))
+    >>> mean_by_arm_and_period(np.array([0, 1, 0, 0]), np.array([1.0, 5.0, 3.0, 8.0]), np.array([7.0, 7.0, 7.0, 14.0]))
     (array([0, 1, 0]), array([2., 5., 8.]), array([ 7.,  7., 14.]))
     """
     order = np.lexsort((arm, time))

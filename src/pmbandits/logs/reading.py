@@ -14,12 +14,12 @@ from pmbandits import _validation
 from pmbandits._extras import import_optional
 from pmbandits._validation import FloatArray
 from pmbandits.logs.columns import ReadSettings, select_columns
-from pmbandits.logs.duplicates import check_duplicates, whole_table, without_copies
+from pmbandits.logs.duplicates import check_duplicates, drop_duplicate_rows, read_whole_table
 from pmbandits.logs.files import OpenProgress, collect_batches, read_file
-from pmbandits.logs.findings import Finding, check_rewards, sentinels
+from pmbandits.logs.findings import Finding, check_rewards, likely_codes_for_missing
 from pmbandits.logs.log import Log, RandomPartsCollector
 from pmbandits.logs.parse import REASONS, Problem, collect_piece, parse_numbers
-from pmbandits.logs.resolve import resolve
+from pmbandits.logs.resolve import fill_in_settings
 from pmbandits.logs.row_report import NO_REWARDS, RewardCollector
 
 
@@ -47,7 +47,7 @@ def read(
     >>> [(arm.name, arm.n) for arm in log.arms], log.row_report()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
-    settings, assumed = resolve(data, settings or ReadSettings(arm, reward))
+    settings, assumed = fill_in_settings(data, settings or ReadSettings(arm, reward))
 
     def read_once(settings: ReadSettings) -> Log:
         collector = RandomPartsCollector(seed, loss, settings)
@@ -58,7 +58,7 @@ def read(
 
     log = read_once(settings)
     found = (
-        sentinels(log, loss)
+        likely_codes_for_missing(log, loss)
         if settings.missing is None and (hasattr(data, "__len__") or isinstance(data, Path))
         else []
     )
@@ -132,9 +132,9 @@ def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watc
     if not isinstance(data, Mapping):
         import_optional("pyarrow", "files and frames")
     if isinstance(data, (str, Path)):
-        whole = whole_table(Path(data), settings.sheet) if settings.distinct else None
+        whole = read_whole_table(Path(data), settings.sheet) if settings.distinct else None
         if whole is not None:
-            header, table = whole[0], without_copies(whole[1])
+            header, table = whole[0], drop_duplicate_rows(whole[1])
             columns = select_columns(settings, header, Path(data).name)
             for _ in collect_batches(collector, table.to_batches(), table.column_names, columns, settings):
                 pass
@@ -146,7 +146,7 @@ def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watc
             read_file(collector, Path(data), settings, watch)
         return Path(data).name
     if isinstance(data, Mapping):
-        if settings.keeps_rows or settings.wide:
+        if settings.keeps_every_row or settings.wide:
             raise ValueError(
                 "a dict holds rewards by arm only; give a frame or a file for units, times or wide tables."
             )

@@ -46,7 +46,7 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-def resolve(data: Any, settings: ReadSettings) -> tuple[ReadSettings, list[Finding]]:
+def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, list[Finding]]:
     """The settings with what was not said filled in, and what was assumed; an error if columns are not clear."""
     source = Path(data).name if isinstance(data, (str, Path)) else "the table"
     found = _sniff_any(data, settings)

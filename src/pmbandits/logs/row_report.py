@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray, readable
 from pmbandits.logs.columns import UnitsAndTimes
-from pmbandits.logs.findings import Finding, same_name
+from pmbandits.logs.findings import Finding, normalised_spelling
 
 MOST_EXAMPLES = 10  # malformed rows that are shown
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
@@ -98,12 +98,12 @@ class RowReport:
                 f"{' ' if text else ''}{self.empty:,} row{' has' if one else 's have'} neither an arm nor a reward and "
                 f"{'was' if one else 'were'} skipped."
             )
-        if rows and self.hint:
-            text += f" {self.hint}"
+        if rows and self.number_format_hint:
+            text += f" {self.number_format_hint}"
         return text
 
     @property
-    def hint(self) -> str:
+    def number_format_hint(self) -> str:
         """A hint which number format the unreadable rewards seem to have; it is never applied by itself."""
         texts = [e.text.rpartition(", ")[2].strip() for e in self.examples if e.reason == NOT_A_NUMBER]
         for what, pattern in _NUMBER_FORMAT_HINTS.items():
@@ -121,7 +121,7 @@ class RowReport:
                 else f"1 {self.row_word.removesuffix('s')} is"
             )
             why = f"; {rows} malformed, the first: {self.examples[0]}" if self.examples else ""
-            what = self.hint or "Give rows with an arm and a number."
+            what = self.number_format_hint or "Give rows with an arm and a number."
             if NO_TIME in self.malformed:
                 what = "Write times as 2026-08-31, as 31.8.2026 or as numbers."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
@@ -161,7 +161,7 @@ class RewardCollector(ABC):
         """The index of an arm by its name (added if new); control characters in the name are escaped."""
         name = readable(name)
         if self.same_names:
-            name = self._spellings.setdefault(same_name(name), name)
+            name = self._spellings.setdefault(normalised_spelling(name), name)
         if name not in self.arm_indices:
             self.arm_indices[name] = len(self.arm_indices)
             self.add_arm()
@@ -188,7 +188,7 @@ class RewardCollector(ABC):
         """Count rows that cannot be used."""
         self.malformed[reason] = self.malformed.get(reason, 0) + count
 
-    def show_malformed(self, order: int, where: str, reason: str, text: str) -> None:
+    def keep_malformed_example(self, order: int, where: str, reason: str, text: str) -> None:
         """Keep a row that cannot be used as an example, if it is among the first few by ``order``."""
         if len(self.examples) < MOST_EXAMPLES or order < self.examples[-1][0]:
             text = readable(text if len(text) <= 40 else text[:39] + "…")
@@ -199,7 +199,7 @@ class RewardCollector(ABC):
     def add_malformed(self, order: int, where: str, reason: str, text: str) -> None:
         """Count a row that cannot be used, and show it if it is among the first."""
         self.count_malformed(reason)
-        self.show_malformed(order, where, reason, text)
+        self.keep_malformed_example(order, where, reason, text)
 
     def finish(self, source: str, *, strict: bool) -> RowReport:
         """The report on all rows; raises an error if none is usable."""

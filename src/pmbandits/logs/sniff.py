@@ -15,14 +15,14 @@ import numpy as np
 from pmbandits._validation import readable
 from pmbandits.logs.files import (
     file_kind,
-    one_sentence_if_damaged,
     open_maybe_gzip,
     open_parquet,
     open_sheet,
     parse_json_line,
+    read_errors_as_one_sentence,
     read_header,
 )
-from pmbandits.logs.periods import are_numeric, parse_times
+from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 SNIFFED_ROWS = 200  # rows that are looked at
 _LONGEST_CELL = 80  # letters of a cell that are shown
@@ -98,7 +98,7 @@ def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
         "csv": _csv_head, "jsonl": _json_lines_head, "parquet": _parquet_head,
         "excel": lambda path: _excel_head(path, sheet),
     }  # fmt: skip
-    with one_sentence_if_damaged(path, kind):
+    with read_errors_as_one_sentence(path, kind):
         columns, rows = heads[kind](path)
     return sniff_rows(columns, rows)
 
@@ -161,10 +161,10 @@ class _Column:
     def may_be_arm(self) -> bool:
         """Whether it says one of few things again and again, in texts or in small whole numbers."""
         few = self.is_number and len(set(self.cells)) <= 12 and all(re.fullmatch(r"\d{1,3}", c) for c in self.cells)
-        return self.repeats or few
+        return self.has_repeated_texts or few
 
     @property
-    def repeats(self) -> bool:
+    def has_repeated_texts(self) -> bool:
         """Whether it has texts that come again and again."""
         few = 2 * len(set(self.cells)) <= max(len(self.cells), 2)
         return bool(self.cells) and not self.is_number and not self.is_date and few
@@ -180,7 +180,7 @@ def _make_column(name: str, cells: Sequence[str]) -> _Column:
 def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> SniffedTable:
     """Guess which columns hold the arms and the rewards, or whether each column is an arm."""
     columns = [_make_column(name, [row[k] for row in rows]) for k, name in enumerate(names)]
-    repeating = sorted((c for c in columns if c.repeats), key=lambda c: len(set(c.cells)))
+    repeating = sorted((c for c in columns if c.has_repeated_texts), key=lambda c: len(set(c.cells)))
     arm, arm_sure, arm_candidates = _choose_column(columns, _ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
     likely = [c for c in numbers if c.may_be_reward]
@@ -240,4 +240,4 @@ def _is_row_counter(cells: Sequence[str]) -> bool:
 
 
 def _are_dates(cells: Sequence[str]) -> bool:
-    return bool(cells) and not are_numeric(cells) and bool(np.isfinite(parse_times(cells)).all())
+    return bool(cells) and not are_times_written_as_numbers(cells) and bool(np.isfinite(parse_times(cells)).all())

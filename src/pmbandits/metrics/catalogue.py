@@ -98,7 +98,9 @@ class Preference:
         return f"{self.statement}: {self.metric!r}; {self.does}"
 
     def _repr_html_(self) -> str:
-        return _html.titled_block(f"“{self.statement}”", self.metric._repr_html_(), _html.paragraphs([self.does]))
+        return _html.html_titled_block(
+            f"“{self.statement}”", self.metric._repr_html_(), _html.html_paragraphs([self.does])
+        )
 
 
 class Preferences(tuple[Preference, ...]):
@@ -114,7 +116,7 @@ class Preferences(tuple[Preference, ...]):
 
     def _repr_html_(self) -> str:
         head, *rows = self.rows()
-        return _html.titled_block("What do you value?", _html.table(head, rows))
+        return _html.html_titled_block("What do you value?", _html.html_table(head, rows))
 
 
 def _catalogue_entries(share: float, tries: float = 3.0) -> list[Preference]:

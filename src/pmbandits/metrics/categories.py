@@ -39,7 +39,7 @@ class Category:
 
 def category_of(function: DistortionFunction) -> Category | None:
     """The category of the paper that a distortion function belongs to, or ``None``."""
-    powers = function._powers()
+    powers = function._power_coefficients()
     if powers is not None and len(powers) == 2:
         (m, first), (twice, second) = sorted(powers.items())
         if m <= 1.0 and abs(twice - 2.0 * m) < 1e-12 and first * second < 0.0 and abs(first) >= abs(second):

@@ -212,12 +212,12 @@ class Distortion(DistortionFunction):
         return self * -1.0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Distortion) and self._key() == other._key()
+        return isinstance(other, Distortion) and self._equality_key() == other._equality_key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._equality_key())
 
-    def _key(self) -> Any:
+    def _equality_key(self) -> Any:
         return json.dumps(self.to_dict(), sort_keys=True)
 
     def __repr__(self) -> str:
@@ -232,7 +232,7 @@ class Distortion(DistortionFunction):
             ("meaning", getattr(self, "meaning", "a sum of preferences")),
         ]
         picture = _html.svg_line_chart(u, [self(u)], label=f"the distortion of {self!r}")
-        return _html.titled_block(repr(self), _html.side_by_side(_html.table((), rows), picture))
+        return _html.html_titled_block(repr(self), _html.html_side_by_side(_html.html_table((), rows), picture))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,22 +263,22 @@ class Combination(Distortion):
     def _h(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_h", u)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_h_from_1", v)
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_h_change_from_1", v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_dh", u)
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_dh_from_1", v)
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_dh_change_from_1", v)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_d2h", u)
 
-    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_d2h_from_1", v)
+    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_d2h_change_from_1", v)
 
-    def _tolerance_scale(self) -> float:
+    def _shape_tolerance_scale(self) -> float:
         grid = graded_grid()
         with np.errstate(all="ignore"):
             return sum(abs(c) * float(np.abs(d._h(grid)).max()) for c, d in self.parts)
@@ -295,13 +295,13 @@ class Combination(Distortion):
             return "concave"
         return "convex" if kinds == {"convex"} else self._numeric_shape_and_monotonicity[0]
 
-    def _critical(self) -> Sequence[float]:
-        return self.parts[0][1]._critical() if len(self.parts) == 1 else super()._critical()
+    def _critical_points(self) -> Sequence[float]:
+        return self.parts[0][1]._critical_points() if len(self.parts) == 1 else super()._critical_points()
 
-    def _powers(self) -> dict[float, float] | None:
+    def _power_coefficients(self) -> dict[float, float] | None:
         out: dict[float, float] = {}
         for c, d in self.parts:
-            powers = d._powers()
+            powers = d._power_coefficients()
             if powers is None:
                 return None
             for exponent, coefficient in powers.items():
@@ -313,13 +313,13 @@ class Combination(Distortion):
     def _is_piecewise_linear(self) -> bool:
         return all(d._is_piecewise_linear for _, d in self.parts)
 
-    def _modulus(self) -> tuple[float, float] | str:
+    def _holder_modulus_or_reason(self) -> tuple[float, float] | str:
         as_category = category_of(self)  # of the sum as a whole: its terms may cancel
         if as_category is not None:
             return as_category.modulus
         exponents, constants = [], []
         for c, d in self.parts:
-            modulus = d._modulus()
+            modulus = d._holder_modulus_or_reason()
             if isinstance(modulus, str):
                 return f"of its term {d!r}: {modulus}"
             exponents.append(modulus[0])
@@ -327,7 +327,7 @@ class Combination(Distortion):
         # |u − v| ≤ 1, so every term also has the smallest exponent.
         return (min(exponents, default=1.0), sum(constants))
 
-    def _merge_locations(self, which: str) -> list[tuple[float, float]]:
+    def _merged_kinks_or_jumps(self, which: str) -> list[tuple[float, float]]:
         found: dict[float, float] = {}
         for c, d in self.parts:
             for place, size in getattr(d, which):
@@ -337,14 +337,14 @@ class Combination(Distortion):
 
     @property
     def kinks(self) -> Sequence[tuple[float, float]]:
-        return self._merge_locations("kinks")
+        return self._merged_kinks_or_jumps("kinks")
 
     @property
     def jumps(self) -> Sequence[tuple[float, float]]:
-        return self._merge_locations("jumps")
+        return self._merged_kinks_or_jumps("jumps")
 
-    def _key(self) -> Any:
-        return tuple((c, d._key()) for c, d in self.parts)
+    def _equality_key(self) -> Any:
+        return tuple((c, d._equality_key()) for c, d in self.parts)
 
     def __repr__(self) -> str:
         text = ""
@@ -409,7 +409,7 @@ class Custom(Distortion):
     def _has_exact_derivative(self) -> bool:
         return self._dh_of_user is not None
 
-    def _modulus(self) -> tuple[float, float] | str:
+    def _holder_modulus_or_reason(self) -> tuple[float, float] | str:
         if self._holder_pair is None:
             return "it was given as a function without one; pass holder=(q, C) to Distortion.from_function"
         return self._holder_pair
@@ -424,7 +424,7 @@ class Custom(Distortion):
             "build it from named metrics, or give it again when you load."
         )
 
-    def _key(self) -> Any:
+    def _equality_key(self) -> Any:
         return (self.label, id(self.function))
 
     def __repr__(self) -> str:

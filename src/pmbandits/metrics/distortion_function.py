@@ -62,7 +62,7 @@ class DistortionFunction(ABC):
     def _h(self, u: FloatArray) -> FloatArray:
         """h(u)."""
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         """h(1 − v) − h(1), accurate for small v: what the left tail contributes."""
         return self._h(1.0 - v) - self._h(np.ones(1))
 
@@ -75,7 +75,7 @@ class DistortionFunction(ABC):
         """Whether h' is a formula and not a difference quotient."""
         return type(self)._dh is not DistortionFunction._dh
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
         """The derivative of h(1 − v) in v."""
         return -self._dh(1.0 - v)
 
@@ -86,19 +86,19 @@ class DistortionFunction(ABC):
         out: FloatArray = (self._dh(hi) - self._dh(lo)) / (hi - lo)
         return out
 
-    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
+    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
         """The second derivative of h(1 − v) in v."""
         return self._d2h(1.0 - v)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         """Interior points where h may have a local extremum (with jumps: both sides of them)."""
         return self._numeric_critical_points
 
-    def _modulus(self) -> tuple[float, float] | str:
+    def _holder_modulus_or_reason(self) -> tuple[float, float] | str:
         """(q, C) with |h(u) − h(v)| ≤ C|u − v|^q, or the reason why there is none."""
         return "no bound on its steepness is known"
 
-    def _powers(self) -> Mapping[float, float] | None:
+    def _power_coefficients(self) -> Mapping[float, float] | None:
         """Exponents and coefficients, if h is a sum of powers of u; else ``None``."""
         return None
 
@@ -147,9 +147,9 @@ class DistortionFunction(ABC):
 
     @cached_property
     def _numeric_shape_and_monotonicity(self) -> tuple[Shape, Monotonicity]:
-        return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], self._tolerance_scale())
+        return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], self._shape_tolerance_scale())
 
-    def _tolerance_scale(self) -> float | None:
+    def _shape_tolerance_scale(self) -> float | None:
         """What the tolerance of the numeric shape is relative to; ``None`` for max|h|."""
         return None
 
@@ -207,7 +207,7 @@ class DistortionFunction(ABC):
         >>> pmb.GiniDeviation().holder(pmb.Interval(0, 1))
         Holder(q=1.0, constant=1.0)
         """
-        modulus = self._modulus()
+        modulus = self._holder_modulus_or_reason()
         if isinstance(modulus, str):
             raise ValueError(f"{self!r} has no Hölder pair, because {modulus}.")
         q, constant = modulus
@@ -230,7 +230,7 @@ class DistortionFunction(ABC):
     def _find_extremum(self, lo: float, hi: float, sign: float) -> Extremum:
         lo = _validation.within("lo", lo, 0.0, 1.0)
         hi = _validation.within("hi", hi, lo, 1.0)
-        places = np.array([lo, *sorted(p for p in self._critical() if lo < p < hi), hi])
+        places = np.array([lo, *sorted(p for p in self._critical_points() if lo < p < hi), hi])
         with np.errstate(all="ignore"):
             values = self._h(places)
         best = int(np.argmax(sign * values))

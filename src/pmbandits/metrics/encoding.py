@@ -71,7 +71,7 @@ def _formula_of_two_parameters(u: float, first: float, second: float) -> float:
     return formula(u, first, second)
 
 
-def _pad_to_two_parameters(cls: type[Family]) -> Callable[..., Any]:
+def _formula_with_two_parameters(cls: type[Family]) -> Callable[..., Any]:
     """The formula of a family as a function of u and two numbers, of which it uses as many as it has parameters."""
     template: Any = (_formula_without_parameters, _formula_of_one_parameter, _formula_of_two_parameters)[
         len(cls.parameter_names)
@@ -83,7 +83,9 @@ def _pad_to_two_parameters(cls: type[Family]) -> Callable[..., Any]:
 
 
 _family_formula = dispatch_table(
-    f"{__name__}.formula", "float, float, float -> float", [_pad_to_two_parameters(cls) for cls in _ENCODED_FAMILIES]
+    f"{__name__}.formula",
+    "float, float, float -> float",
+    [_formula_with_two_parameters(cls) for cls in _ENCODED_FAMILIES],
 )
 
 
@@ -114,7 +116,7 @@ def encode(metric: Distortion) -> FloatArray:
     if without_formula:
         table = _tabulate(lambda u: sum((c * d._h(u) for c, d in without_formula), np.zeros_like(u)))
         terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
-    extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical()))]
+    extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
     head = np.zeros(_HEAD)
     head[_N_TERMS], head[_N_EXTREMA], head[_N_POINTS], head[_SINGLE_PEAK] = (

@@ -112,8 +112,8 @@ class Family(Distortion):
     def _h(self, u: FloatArray) -> FloatArray:
         return self.h(u, *self.parameter_values)
 
-    def _critical(self) -> Sequence[float]:
-        return super()._critical() if self.monotonicity == "neither" else ()
+    def _critical_points(self) -> Sequence[float]:
+        return super()._critical_points() if self.monotonicity == "neither" else ()
 
 
 class PiecewiseLinear(Family):
@@ -133,7 +133,7 @@ class PiecewiseLinear(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.zeros_like(u)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         slopes = self.first_slope + np.cumsum([0.0, *(bend for _, bend in sorted(self.kinks))])
         return (1.0, float(np.abs(slopes).max()))
 

@@ -68,7 +68,7 @@ def register(cls: type[Any]) -> None:
     ALIASES.update(dict.fromkeys(cls.aliases, cls.name))
 
 
-def registry_key(name: str) -> str:
+def registered_metric_name(name: str) -> str:
     """The name under which a metric is registered, from an alias or the name of its class."""
     key = name.strip().lower().replace("-", "_").replace(" ", "_")
     key = ALIASES.get(key, key)
@@ -79,7 +79,7 @@ def registry_key(name: str) -> str:
 
 def build_metric(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Any:
     """Make the metric with this name and these parameters; an error says what is unknown or missing."""
-    key = registry_key(name)
+    key = registered_metric_name(name)
     if key not in REGISTRY:
         for near in difflib.get_close_matches(key, _SUGGESTIONS, 1, 0.85):  # the name itself, or a letter more or less
             raise ValueError(f"there is no metric {name!r}. {_SUGGESTIONS[near]}")

@@ -109,7 +109,7 @@ def catalogue_key(phrase: str) -> str | None:
     text = phrase.lower().replace("’", "'").replace("n't", " not").replace("low end", "lowend")
     marked: set[str] = set()
     for clause in re.split(r"[,;:]|\bbut\b|\brather\b|\binstead\b", text):
-        marked |= _read_clause(clause)
+        marked |= _topics_of_clause(clause)
     marks = marked | {mark[1:] for mark in marked} | {f"<{mark[1:]}" for mark in marked if mark[0] in "-!"}
     wishes = {wish for mark, wish in _IMPLIED.items() if mark in marks}
     seen = marks | {f"={wish}" for wish in wishes}
@@ -120,13 +120,13 @@ def catalogue_key(phrase: str) -> str | None:
     if "-average" in marks or marks >= {"-cost", "average"}:  # a low average of costs is a high one of rewards
         wishes -= {"worst", "average"}
         wishes |= {"average"} if marks & {"cost", "low"} else set()
-    if wishes & {"spread", "best"} and not all(map(_is_known, re.findall(r"[a-z']+", text))):
+    if wishes & {"spread", "best"} and not all(map(_is_known_word, re.findall(r"[a-z']+", text))):
         return None
     key = " and ".join(sorted(wishes))
     return _SYNONYMS.get(key, key)
 
 
-def _read_clause(clause: str) -> set[str]:
+def _topics_of_clause(clause: str) -> set[str]:
     """The topics that a clause names, each with its mark before it."""
     marked: set[str] = set()
     negated = decreased = liked = False  # by "not", by "avoid" and its like, by "love" and its like
@@ -160,7 +160,7 @@ def _topic_of(word: str) -> str | None:
     return None
 
 
-def _is_known(word: str) -> bool:
+def _is_known_word(word: str) -> bool:
     plain = word in _NEUTRAL | _NEGATIONS | _INCREASING | _LIKING
     return plain or _topic_of(word) is not None or _DECREASING.match(word) is not None
 

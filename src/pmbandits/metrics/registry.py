@@ -8,7 +8,7 @@ from typing import Any
 from pmbandits import _validation
 from pmbandits.metrics.distortion import Distortion, linear_combination
 from pmbandits.metrics.families import FAMILIES
-from pmbandits.metrics.names import ALIASES, REGISTRY, build_metric, registry_key
+from pmbandits.metrics.names import ALIASES, REGISTRY, build_metric, registered_metric_name
 
 MAX_METRIC_TEXT = 10_000  # letters: reading them takes time that grows with their square
 _TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?\d+)?)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?")
@@ -40,7 +40,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     if len(name) > MAX_METRIC_TEXT:
         raise ValueError(f"a metric as text has up to {MAX_METRIC_TEXT:,} letters, got {len(name):,}.")
     name = _COLON.sub(r"\1(\2)", name)
-    known = registry_key(name) in REGISTRY
+    known = registered_metric_name(name) in REGISTRY
     if not parameters and not known and re.search(r"[^\w\s]", name):
         return _parse_sum(name)
     return build_metric(name, (), parameters)

@@ -42,14 +42,18 @@ from pmbandits.confidence._bounds import (
     utility_bound,
 )
 from pmbandits.confidence._envelopes import BALL, INTERVAL, KL_BAND
-from pmbandits.confidence._joint_bernoulli import TANGENTS, cost_at, fill_joint_set, joint_bernoulli_bounds
+from pmbandits.confidence._joint_bernoulli import TANGENTS, fill_joint_set, joint_bernoulli_bounds, tangent_cost_at
 from pmbandits.confidence._kl_bands import fill_kl_band
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_max
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._optimistic_bound import cellwise_upper_bound, reachable_mean_range, single_arm_upper_bounds
-from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets
+from pmbandits.mixtures._optimistic_bound import (
+    cellwise_upper_bound,
+    fill_single_arm_upper_bounds,
+    reachable_mean_range,
+)
+from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets
 from pmbandits.mixtures._pairwise_ascent import maximise
 from pmbandits.mixtures._tracking import n_observations
 from pmbandits.state.arrays import copy_into, fill_with, largest_of
@@ -79,14 +83,14 @@ def compute_rival_mixture(s: State) -> None:
     k = s.n_arms
     if s.metric_shape == CONVEX:
         upper_bounds, top = np.empty(k), 0
-        single_arm_upper_bounds(s, upper_bounds)
+        fill_single_arm_upper_bounds(s, upper_bounds)
         for i in range(1, k):
             top = i if upper_bounds[i] > upper_bounds[top] else top
         fill_with(s.rival_mixture, 0.0)
         s.rival_mixture[top] = 1.0
         return
     fill_with(s.rival_mixture, 1.0 / k)
-    maximise(s, largest_utility_in_sets(s), s.rival_mixture, np.zeros(k), np.ones(k), s.radius.copy())
+    maximise(s, objective_of_largest_utility_in_sets(s), s.rival_mixture, np.zeros(k), np.ones(k), s.radius.copy())
 
 
 @shared("state, bool -> float")
@@ -105,7 +109,7 @@ def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
 
 
 @step("state -> bool")
-def has_joint_chances(s: State) -> bool:
+def uses_joint_bernoulli_set(s: State) -> bool:
     """Whether one set for the chances of all arms says what is certain."""
     return s.storage_mode == BINARY and s.set_kind == INTERVAL and s.n_limited == 0
 
@@ -125,7 +129,10 @@ def compute_information_gains(s: State) -> None:
     fill_joint_set(s.counts[:, 1].copy(), s.n_rewards, rest, budget - (k - 1) * math.log(rest), chances, costs)
     joint_bernoulli_bounds(s.h, s.mix, chances, costs, budget, worst)
     for i in range(k):
-        cost = cost_at(chances[i], costs[i], min(max(worst[i], chances[i, 0]), chances[i, TANGENTS])) - costs[i].min()
+        cost = (
+            tangent_cost_at(chances[i], costs[i], min(max(worst[i], chances[i, 0]), chances[i, TANGENTS]))
+            - costs[i].min()
+        )
         s.certify_gain[i] = (cost * s.n_rewards[i]) ** 0.75
         s.certify_n_rewards[i] = s.n_rewards[i]
 
@@ -134,7 +141,7 @@ def compute_information_gains(s: State) -> None:
 def compute_certification_gains(s: State) -> None:
     """Write to ``s.certify_gain`` what the certified regret would fall by if an arm were known, times √n."""
     update_confidence_sets(s)
-    if has_joint_chances(s):
+    if uses_joint_bernoulli_set(s):
         compute_information_gains(s)
         return
     has_rival_mixture = s.storage_mode != BINARY and (
@@ -181,7 +188,7 @@ def arm_with_largest_gain(s: State) -> int:
     for i in range(s.n_arms):
         n = float(n_observations(s, i))
         # every other one: the fewest pulls
-        gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 or has_joint_chances(s) else 0.0
+        gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 or uses_joint_bernoulli_set(s) else 0.0
         if gain > most or (gain == most and n < count):
             arm, most, count = i, gain, n
     s.certify_pulls[arm] += 1
@@ -202,7 +209,7 @@ def arm_to_certify(s: State) -> int:
 
 
 @kernel
-def certification_gains(memory: int, out: FloatArray) -> None:
+def fill_certification_gains(memory: int, out: FloatArray) -> None:
     """Write to ``out`` what the certified regret would fall by if an arm's distribution were known, times √n."""
     s = unpack(memory)
     compute_certification_gains(s)

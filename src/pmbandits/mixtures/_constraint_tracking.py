@@ -55,7 +55,7 @@ MAX_DEADLINES = 64  # deadlines that are looked at; beyond them the worst is ass
 
 
 @step("int -> float")
-def rounding_slack(t: int) -> float:
+def allowed_rounding_error(t: int) -> float:
     """The rounding error allowed in t times a share."""
     return 1e-9 + 1e-14 * t
 
@@ -65,32 +65,32 @@ def may_pull(s: State, i: int, t: int) -> bool:
     """Whether arm i is available, and round t may pull it by its cap."""
     if s.constraint_kind >= SOME_ARMS_BARRED and s.unavailable[i] == 1:
         return False
-    return s.constraint_kind & SINGLE_ARM_LIMITS == 0 or s.pulls[i] <= t * s.max_shares[i] + rounding_slack(t)
+    return s.constraint_kind & SINGLE_ARM_LIMITS == 0 or s.pulls[i] <= t * s.max_shares[i] + allowed_rounding_error(t)
 
 
 @step("state, int, float -> int")
-def deadline(s: State, i: int, job: float) -> int:
+def pull_deadline(s: State, i: int, job: float) -> int:
     """The round by which arm i must have been pulled ``job`` times."""
-    return int(min(math.floor((job + rounding_slack(s.t)) / s.min_shares[i]), 1e15)) + 1
+    return int(min(math.floor((job + allowed_rounding_error(s.t)) / s.min_shares[i]), 1e15)) + 1
 
 
 @shared("state -> two floats")
-def n_free_rounds(s: State) -> tuple[float, float]:
+def n_free_rounds_and_deadline(s: State) -> tuple[float, float]:
     """The number of rounds in which any arm may be pulled before a floor is in danger; if 0, also the deadline."""
     t, d, best, bound, at = s.t, s.t, float(MAX_FREE_ROUNDS), 0.0, 0.0
     for _ in range(MAX_DEADLINES):
         first = 10**15
         for i in range(s.n_arms):
             if s.min_shares[i] > 0.0:
-                done = max(float(s.pulls[i]), math.ceil(d * s.min_shares[i] - rounding_slack(d)) - 1.0)
-                first = min(first, deadline(s, i, done + 1.0))
+                done = max(float(s.pulls[i]), math.ceil(d * s.min_shares[i] - allowed_rounding_error(d)) - 1.0)
+                first = min(first, pull_deadline(s, i, done + 1.0))
         d = max(first, d + 1)
         if d - t >= MAX_FREE_ROUNDS + s.n_arms:
             return best, at
         jobs, demand = 0.0, 0.0
         for i in range(s.n_arms):
             if s.min_shares[i] > 0.0:
-                jobs += max(math.ceil(d * s.min_shares[i] - rounding_slack(d)) - 1.0 - s.pulls[i], 0.0)
+                jobs += max(math.ceil(d * s.min_shares[i] - allowed_rounding_error(d)) - 1.0 - s.pulls[i], 0.0)
                 demand += max(d * s.min_shares[i] - s.pulls[i], 0.0)
         if d - t - jobs < best:
             best, at = d - t - jobs, float(d)
@@ -108,15 +108,15 @@ def arm_within_single_arm_limits(s: State, arm: int) -> int:
     """The arm to pull under limits on single arms when ``arm`` is proposed, which may not be allowed."""
     k, t = s.n_arms, s.t + 1
     if s.constraint_kind & SINGLE_ARM_LIMITS == SINGLE_ARM_LIMITS and s.t >= s.next_limit_check_at[0]:
-        free, due = n_free_rounds(s)
+        free, due = n_free_rounds_and_deadline(s)
         s.next_limit_check_at[0] = s.t + int(free)
         if free == 0.0:
-            if may_pull(s, arm, t) and s.min_shares[arm] > 0.0 and deadline(s, arm, s.pulls[arm] + 1.0) <= due:
+            if may_pull(s, arm, t) and s.min_shares[arm] > 0.0 and pull_deadline(s, arm, s.pulls[arm] + 1.0) <= due:
                 return arm
             urgent, first = -1, 0
             for i in range(k):
                 if s.min_shares[i] > 0.0 and may_pull(s, i, t):
-                    by = deadline(s, i, s.pulls[i] + 1.0)
+                    by = pull_deadline(s, i, s.pulls[i] + 1.0)
                     if urgent < 0 or by < first:
                         urgent, first = i, by
             if urgent >= 0:
@@ -195,8 +195,8 @@ def lags_within_bounds_after_pull(s: State, i: int, lags: FloatArray) -> bool:
 def pull_keeps_limits(s: State, i: int, t: int, lags: FloatArray) -> bool:
     """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
     worst = max_excess_after_pull(s, i)
-    return worst <= rounding_slack(t) or (
-        worst <= 1.0 + rounding_slack(t) and lags_within_bounds_after_pull(s, i, lags)
+    return worst <= allowed_rounding_error(t) or (
+        worst <= 1.0 + allowed_rounding_error(t) and lags_within_bounds_after_pull(s, i, lags)
     )
 
 
@@ -224,7 +224,7 @@ def arm_within_joint_limits(s: State, arm: int) -> int:
                     break
         chosen = chosen if chosen >= 0 else fallback
     lags[chosen] -= 1.0
-    if max_excess_after_pull(s, chosen) <= rounding_slack(t) and not lags_within_bounds(s, lags):
+    if max_excess_after_pull(s, chosen) <= allowed_rounding_error(t) and not lags_within_bounds(s, lags):
         fill_with(lags, 0.0)  # the pulls themselves are within the limits: they are followed from now on
     return chosen
 

@@ -19,7 +19,7 @@ SIMPLEX_TOLERANCE = 1e-11  # what counts as 0 in the simplex method, relative to
 
 
 @step("floats, floats, floats -> none")
-def box_centre(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
+def fill_box_centre(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
     """The centre of a box: every arm is equally far, relatively, from its least share to its largest."""
     rest, width = 1.0, 0.0
     for i in range(out.size):

@@ -18,7 +18,7 @@ from pmbandits.estimates._utility import arm_utilities, share_of_ones, utility
 from pmbandits.metrics.encoding import extremum_location, extremum_value, h_max, h_value, n_extrema
 from pmbandits.mixtures._constraints import is_same_mixture, make_feasible_start, maximise_linear
 from pmbandits.mixtures._index import HOLDER_BONUS, TIE, bonus, dot, ready
-from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets, utility_plus_holder_bonus
+from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets, utility_plus_holder_bonus
 from pmbandits.mixtures._pairwise_ascent import (
     VALUE,
     call_value,
@@ -28,7 +28,7 @@ from pmbandits.mixtures._pairwise_ascent import (
     pairwise_ascent,
     target_gap,
 )
-from pmbandits.state.arrays import copy_into, fill_with, largest_of, take_next_largest
+from pmbandits.state.arrays import copy_into, fill_with, largest_of, mark_next_largest
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import pointer_to, shared, step
 from pmbandits.state.numba_types import State, unpack
@@ -134,10 +134,10 @@ def move_to_best_mean(s: State) -> None:
 
 
 @shared("state -> none")
-def best_arm(s: State) -> None:
+def set_mix_to_best_arm(s: State) -> None:
     """Convex h: make ``s.mix`` the best single arm; the one being played if it is among the best."""
     if s.n_limited > 0:
-        best_vertex(s, s.mix, 0.0, value_of_utility(), s.mix)
+        set_to_best_vertex(s, s.mix, 0.0, value_of_utility(), s.mix)
         return
     k = s.n_arms
     value = np.empty(k)
@@ -155,7 +155,7 @@ def best_arm(s: State) -> None:
 
 
 @shared("state, int, int, floats -> none")
-def multistart_ascent(s: State, objective: int, value_at: int, arm_values: FloatArray) -> None:
+def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_values: FloatArray) -> None:
     """h neither concave nor convex: ascend from ``s.mix`` and, after 10 % more rewards, from other starts too.
 
     Elsewhere: the even mixture, the eight best arms (by ``arm_values``) and, up to five arms, the middle of every pair;
@@ -179,7 +179,7 @@ def multistart_ascent(s: State, objective: int, value_at: int, arm_values: Float
             elif start == 0:
                 fill_with(b, 1.0 / k)
             elif start <= min(k, 8):
-                b[take_next_largest(arm_values, taken)] = 1.0
+                b[mark_next_largest(arm_values, taken)] = 1.0
             else:
                 at = start - 1 - min(k, 8)
                 for i in range(k):
@@ -214,14 +214,14 @@ def best_mixture(s: State) -> None:
     if s.storage_mode == BINARY:
         move_to_best_mean(s)
     elif s.metric_shape == CONVEX:
-        best_arm(s)
+        set_mix_to_best_arm(s)
     elif s.metric_shape == CONCAVE:
         maximise(s, empirical_utility(), s.mix, np.zeros(k), np.ones(k), np.zeros(k))
     else:
         values = np.empty(k)
         if n >= s.next_multistart_at:
             arm_utilities(s, values)
-        multistart_ascent(s, empirical_utility(), value_of_utility(), values)
+        set_mix_by_multistart_ascent(s, empirical_utility(), value_of_utility(), values)
     s.next_update_at = n + (1 if s.storage_mode == BINARY else 1 + int(s.search_tolerance * n))
     s.dirty = 0
 
@@ -233,7 +233,7 @@ def update_best_mixture(memory: int) -> None:
 
 
 @shared("state, floats, int, floats -> none")
-def best_vertex_within_limits(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
+def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
     """Convex h under limits: make a the vertex of the feasible set with the largest objective; tied, stay."""
     if s.n_corners == 0:
         single = np.empty(s.n_arms)
@@ -258,14 +258,14 @@ def best_vertex_within_limits(s: State, a: FloatArray, value_at: int, radius: Fl
 
 
 @shared("state, floats, float, int, floats -> none")
-def best_vertex(s: State, a: FloatArray, floor: float, value_at: int, radius: FloatArray) -> None:
+def set_to_best_vertex(s: State, a: FloatArray, floor: float, value_at: int, radius: FloatArray) -> None:
     """Convex h: make a the best mixture that gives one arm all but the floors; tied, stay; else the first.
 
     Within limits: the best of their corners. If these are too many, arms are filled up in the order
     of their single utilities.
     """
     if s.n_limited > 0:
-        best_vertex_within_limits(s, a, value_at, radius)
+        set_to_best_feasible_vertex(s, a, value_at, radius)
         return
     k = s.n_arms
     value, corner = np.empty(k), np.empty(k)
@@ -301,10 +301,10 @@ def update_optimistic_mixture(s: State, with_bonus: bool) -> None:
             radius[i] = wasserstein_radius(s, i)
     if s.metric_shape == CONVEX:
         value_at = value_with_holder_bonus() if with_bonus else value_of_largest_utility()
-        best_vertex(s, s.mix, floor, value_at, radius)
+        set_to_best_vertex(s, s.mix, floor, value_at, radius)
     else:
         low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor if s.n_limited == 0 else 1.0)
-        objective = utility_plus_holder_bonus() if with_bonus else largest_utility_in_sets(s)
+        objective = utility_plus_holder_bonus() if with_bonus else objective_of_largest_utility_in_sets(s)
         maximise(s, objective, s.mix, low, high, radius)
     s.current_point = 0
     s.next_update_at = n + 1 + int(s.search_tolerance * n)
@@ -312,16 +312,16 @@ def update_optimistic_mixture(s: State, with_bonus: bool) -> None:
 
 
 @shared("state, floats, floats, floats -> none")
-def best_mixture_in_box(s: State, a: FloatArray, low: FloatArray, high: FloatArray) -> None:
+def set_to_best_mixture_in_box(s: State, a: FloatArray, low: FloatArray, high: FloatArray) -> None:
     """Make a the mixture with the largest empirical utility between low and high."""
     if s.metric_shape == CONVEX:
-        best_vertex(s, a, 0.0, value_of_utility(), a)
+        set_to_best_vertex(s, a, 0.0, value_of_utility(), a)
     else:
         maximise(s, empirical_utility(), a, low, high, a)
 
 
 @step("floats, floats, floats, int, float, bool, floats -> bool")
-def shift_weight_to_limit(
+def fill_mixture_shifted_to_limit(
     a: FloatArray, low: FloatArray, high: FloatArray, arm: int, limit: float, above: bool, out: FloatArray
 ) -> bool:
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
@@ -361,7 +361,7 @@ def find_better_mixture_outside(
         return -1
     objective, slope_step, goal = 0, grain(s), target_gap(s)
     if s.metric_shape != CONVEX:
-        objective = largest_utility_in_sets(s)
+        objective = objective_of_largest_utility_in_sets(s)
     for j in range(2 * k):
         way = (first + j) % (2 * k)
         arm, above = way // 2, way % 2 == 0
@@ -380,7 +380,7 @@ def find_better_mixture_outside(
             floor[arm] = limit
         else:
             top[arm] = limit
-        if not shift_weight_to_limit(mix, floor, top, arm, limit, above, b):
+        if not fill_mixture_shifted_to_limit(mix, floor, top, arm, limit, above, b):
             continue
         for _ in range(12 + k):  # a few passes at a time: most ways are decided early
             gap = pairwise_ascent(s, objective, b, floor, top, k, radius, slope_step, goal, 8)

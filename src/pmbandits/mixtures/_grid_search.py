@@ -8,7 +8,7 @@ from pmbandits._random import TIED, philox, uniform
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import (
     OPTIMISTIC,
-    bernoulli_optimistic_utilities,
+    fill_bernoulli_optimistic_utilities,
     update_confidence_sets,
     utility_bound,
 )
@@ -42,7 +42,7 @@ def compute_binary_grid_utilities(s: State) -> None:
 
 
 @step("floats, int, int -> bool")
-def is_still_best(index: FloatArray, used: int, before: int) -> bool:
+def is_previous_point_still_best(index: FloatArray, used: int, before: int) -> bool:
     """Whether the previous grid point is among those with the largest index."""
     top = index[0]
     for g in range(1, used):
@@ -52,7 +52,7 @@ def is_still_best(index: FloatArray, used: int, before: int) -> bool:
 
 
 @shared("state, floats, float -> int")
-def random_tied_point(s: State, values: FloatArray, least: float) -> int:
+def random_grid_point_at_least(s: State, values: FloatArray, least: float) -> int:
     """One of the grid points whose value is at least ``least``, each equally likely."""
     tied = 0
     for g in range(s.n_grid_used):
@@ -79,14 +79,14 @@ def choose_grid_point(s: State, n_used: int) -> int:
     Or, as the paper allows, any of those that are tied.
     """
     before = s.current_point
-    if is_still_best(s.index, n_used, before):
+    if is_previous_point_still_best(s.index, n_used, before):
         return before
     top = s.index[0]
     for g in range(1, n_used):
         top = max(top, s.index[g])
     slack = TIE * max(1.0, abs(top))
     if s.random_ties == 1:
-        return random_tied_point(s, s.index, top - slack)
+        return random_grid_point_at_least(s, s.index, top - slack)
     chosen, best = -1, -np.inf
     for g in range(n_used):
         if s.index[g] >= top - slack:
@@ -104,7 +104,7 @@ def update_optimistic_grid_mixture(s: State) -> None:
     update_confidence_sets(s)
     used = s.n_grid_used
     if s.storage_mode == BINARY:
-        bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
+        fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
     elif s.random_ties == 0 and can_use_lazy_argmax(s, optimistic_objective(s)):
         set_current_grid_point(s, lazy_argmax(s, optimistic_objective(s)))
         return
@@ -113,7 +113,7 @@ def update_optimistic_grid_mixture(s: State) -> None:
             postpone_next_look(s)
         for g in range(used):
             s.index[g] = utility_bound(s, s.grid[g], OPTIMISTIC)
-    if is_still_best(s.index, used, s.current_point):
+    if is_previous_point_still_best(s.index, used, s.current_point):
         s.dirty = 0
     else:
         set_current_grid_point(s, choose_grid_point(s, used))
@@ -129,7 +129,7 @@ def update_empirical_grid_mixture(s: State) -> None:
         top = s.value[0]
         for g in range(1, s.n_grid_used):
             top = max(top, s.value[g])
-        set_current_grid_point(s, random_tied_point(s, s.value, top - TIE * max(1.0, abs(top))))
+        set_current_grid_point(s, random_grid_point_at_least(s, s.value, top - TIE * max(1.0, abs(top))))
         return
     chosen = 0
     for g in range(1, s.n_grid_used):

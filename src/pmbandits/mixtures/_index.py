@@ -41,7 +41,7 @@ def bonus(s: State, a: FloatArray, radius: FloatArray, kind: int) -> float:
 
 
 @step("state, float -> float")
-def holder_utility_change(s: State, distance: float) -> float:
+def max_utility_change_by_holder(s: State, distance: float) -> float:
     """By how much U_h can change at most when a distribution moves by a distance in W1."""
     return s.holder_c * (distance if s.holder_q == 1.0 else distance**s.holder_q)
 

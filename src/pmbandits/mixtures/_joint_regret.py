@@ -32,14 +32,21 @@ from pmbandits.confidence._envelopes import (
     bounds_survival_pointwise,
     cell_end,
     n_cells,
-    pass_cell,
-    start_band_walk,
+    start_cell_walk_in_place,
+    walk_past_cell_in_place,
 )
-from pmbandits.confidence._golden_section import HI, LO, golden_best, golden_point, golden_section, golden_tell
-from pmbandits.confidence._sub_gaussian import fill_line_cells
+from pmbandits.confidence._golden_section import (
+    HI,
+    LO,
+    golden_section_best,
+    golden_section_next_point,
+    golden_section_start,
+    golden_section_tell,
+)
+from pmbandits.confidence._sub_gaussian import fill_sub_gaussian_cells
 from pmbandits.estimates._rewards import BINARY, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
-from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, end_slope_error
+from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, slope_error_near_0_and_1
 from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair
 from pmbandits.state.arrays import copy_into, fill_with
 from pmbandits.state.compile import kernel
@@ -48,9 +55,9 @@ from pmbandits.state.numba_types import State, unpack
 
 
 @shared("state, floats, table, table -> int")
-def copy_sub_gaussian_cells(s: State, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
+def fill_merged_sub_gaussian_cells(s: State, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Survival bounds by cell, for sub-Gaussian rewards in KL bands; cells are merged if there are too many."""
-    fill_line_cells(s)
+    fill_sub_gaussian_cells(s)
     used, current = -1, -1
     for c in range(s.n_line_cells):
         group = c * width.size // max(s.n_line_cells, width.size)
@@ -66,7 +73,7 @@ def copy_sub_gaussian_cells(s: State, width: FloatArray, low: FloatArray, high: 
 
 
 @kernel
-def survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
+def fill_survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """The cells of the support, at most ``width.size``, and the ends of each arm's survival in them.
 
     Where cells are put together an arm's lower end is that of the last one, and the upper end that of the first one:
@@ -83,11 +90,11 @@ def survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, hig
     if not bounds_survival_pointwise(s) or s.moment_order > 0.0:
         return 0
     if s.sub_gaussian_sigma > 0.0:
-        return copy_sub_gaussian_cells(s, width, low, high)
+        return fill_merged_sub_gaussian_cells(s, width, low, high)
     sort_pool(s)
     cells = n_cells(s)
     left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
-    share_errors = start_band_walk(s, left, floor, top)
+    share_errors = start_cell_walk_in_place(s, left, floor, top)
     before, used, current = s.low, -1, -1
     for c in range(cells + 1):
         here = cell_end(s, c)
@@ -103,7 +110,7 @@ def survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray, hig
                 low[used, i] = floor[i]
             before = here
         if c < cells:
-            pass_cell(s, c, left, floor, top, share_errors)
+            walk_past_cell_in_place(s, c, left, floor, top, share_errors)
     return used + 1
 
 
@@ -113,11 +120,11 @@ def furthest_above_chord(h: FloatArray, low: float, high: float) -> tuple[float,
     if not high > low:
         return low, 0.0
     slope = (h_value(h, high) - h_value(h, low)) / (high - low)
-    search = golden_section(low, high)
+    search = golden_section_start(low, high)
     for _ in range(34):
-        u = golden_point(search)
-        golden_tell(search, h_value(h, u) - slope * u)
-    v, top = golden_best(search)
+        u = golden_section_next_point(search)
+        golden_section_tell(search, h_value(h, u) - slope * u)
+    v, top = golden_section_best(search)
     lo, hi = search[LO], search[HI]
     # To the right of v it rises by no more than the slope from lo to v says, and to the left likewise.
     rise = max(top - (h_value(h, lo) - slope * lo), 0.0) * (hi - v) / max(v - lo, 1e-300)
@@ -126,7 +133,7 @@ def furthest_above_chord(h: FloatArray, low: float, high: float) -> tuple[float,
 
 
 @kernel
-def mixture_survival_bounds(
+def fill_mixture_survival_bounds(
     h: FloatArray,
     a: FloatArray,
     width: FloatArray,
@@ -273,7 +280,7 @@ def maximise_joint_lead(
 
 
 @kernel
-def slope_step_error(h: FloatArray, span: float) -> float:
+def joint_slope_step_error(h: FloatArray, span: float) -> float:
     """The error of a certificate because slopes of h are taken over a short distance."""
     size = max(abs(h_max(h, 0.0, 1.0)), abs(h_min(h, 0.0, 1.0)))
-    return end_slope_error(h, span) + span * 1e-8 * math.sqrt(size * size + 1.0)
+    return slope_error_near_0_and_1(h, span) + span * 1e-8 * math.sqrt(size * size + 1.0)

@@ -103,7 +103,7 @@ def kl_inf_dual(
 
 
 @step("floats, ints, int, int, int, ints, floats -> int")
-def merge_support_knots(
+def fill_merged_support_knots(
     share: FloatArray, place: IntArray, used: int, last: int, extra: int, at: IntArray, mass: FloatArray
 ) -> int:
     """The knots at which a distribution may change (with rewards, one more, both ends), and the share at each.
@@ -135,7 +135,7 @@ def argmax_knot(phi: FloatArray, at: IntArray, m: int) -> int:
 
 
 @step("floats, floats, floats, ints, int, float, floats -> float")
-def influence_at_knots(
+def fill_influence_at_knots(
     h: FloatArray, knots: FloatArray, survival: FloatArray, at: IntArray, m: int, slope_step: float, phi: FloatArray
 ) -> float:
     """Φ at m knots: the integral up to there of h' of the survival. Returns U_h of the distribution.
@@ -256,11 +256,11 @@ def kl_to_reach_utility(
             for c in range(n_knots):
                 at[c], survival[c] = c, other[c]
         else:
-            m = merge_support_knots(share, place, used, cells, point_mass_at, at, mass)
+            m = fill_merged_support_knots(share, place, used, cells, point_mass_at, at, mass)
             for j in range(m - 1):
                 survival[j] = above[at[j]] if start == 0 else 1.0 if at[j] < point_mass_at else 0.0
         last = UNREACHABLE_KL
-        level = target_utility - influence_at_knots(h, knots, survival, at, m, slope_step, phi)
+        level = target_utility - fill_influence_at_knots(h, knots, survival, at, m, slope_step, phi)
         reached = level <= 0.0
         for left_over in range(5 if start < 2 else 2, -1, -1):
             for j in range(m - 1):
@@ -281,12 +281,12 @@ def kl_to_reach_utility(
                 changed[j] = share[j] / max(1.0 - nu * (phi[place[j]] - level), 1e-12)
                 total += changed[j]
             rest, total, before = max(1.0 - total, 0.0), max(total, 1.0), level
-            m = merge_support_knots(changed, place, used, cells, top, at, mass)
+            m = fill_merged_support_knots(changed, place, used, cells, top, at, mass)
             left = 1.0
             for j in range(m - 1):
                 left -= (mass[j] + rest if at[j] == top else mass[j]) / total
                 survival[j] = min(max(left, 0.0), 1.0)
-            level = target_utility - influence_at_knots(h, knots, survival, at, m, slope_step, phi)
+            level = target_utility - fill_influence_at_knots(h, knots, survival, at, m, slope_step, phi)
             if level <= 1e-2 * (target_utility - own_utility):
                 if found < best:
                     best, best_start = found, start

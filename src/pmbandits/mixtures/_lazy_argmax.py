@@ -10,7 +10,7 @@ How far can a value have changed? Radii fall, which only lowers optimistic value
    move no more than the curve; of balls around two centres, one covers the other if widened by their distance.
 2. By chords, for metrics where q < 1 and the first bound is weak. With m new rewards among n the arm's survival S
    becomes (1 − θ)S + θ·(that of the new ones), θ = m/n. For concave h each cell then rises and falls at most along
-   chords of h that are known beforehand. :func:`chord_bounds` adds them up.
+   chords of h that are known beforehand. :func:`fill_rate_bounds` adds them up.
 
 In KL bands the ends move more than the curve: the upper end rises at most by its slope times θ·(1 − S), because it is
 concave in S, and falls at most by θ times itself; and by its distance from S times the share by which the radius
@@ -40,7 +40,7 @@ from pmbandits.mixtures._index import (
     TIE,
     UTILITY,
     bonus,
-    holder_utility_change,
+    max_utility_change_by_holder,
 )
 from pmbandits.state.arrays import fill_with
 from pmbandits.state.linking import shared, step
@@ -50,7 +50,7 @@ MAX_SURVIVAL_SHIFT = 0.0625  # the chords are valid while no survival has moved 
 
 
 @step("state, int -> bool")
-def uses_chord_bounds(s: State, kind: int) -> bool:
+def uses_rate_bounds(s: State, kind: int) -> bool:
     """Whether chord bounds are used: there is memory for them and the value is concave; or sets are KL bands."""
     if kind == OPTIMISTIC_BOUND and s.set_kind == KL_BAND:
         return s.n_lazy_chords > 0
@@ -68,7 +68,7 @@ def can_use_lazy_argmax(s: State, kind: int) -> bool:
     kl_bands = kind == OPTIMISTIC_BOUND and s.set_kind == KL_BAND
     if kl_bands:
         lazy = lazy and s.n_lazy_chords > 0 and (s.uses_chords == 1 or (s.holder_c > 0.0 and s.holder_q == 1.0))
-    elif not uses_chord_bounds(s, kind):
+    elif not uses_rate_bounds(s, kind):
         lazy = lazy and s.holder_c > 0.0 and (s.holder_q == 1.0 or not has_table(s.h))
         if kind == OPTIMISTIC_BOUND and s.set_kind == BALL and s.bounded == 1 and s.metric_shape == NEITHER:
             lazy = False
@@ -99,12 +99,12 @@ def rounding_error_bounds(s: State) -> tuple[float, float]:
     each = ROUNDING_MARGIN + 1e-15 * (s.n_arms + 2.0) * s.rewards
     if s.set_kind == BALL and s.bounded == 1:
         each *= 100.0
-    most = max(holder_utility_change(s, reach), reach * max(abs(s.max_h), abs(h_value(s.h, 1.0))))
-    return each * max(1.0, most) + holder_utility_change(s, 1e-15 * (s.n_arms + 2.0) * reach), each
+    most = max(max_utility_change_by_holder(s, reach), reach * max(abs(s.max_h), abs(h_value(s.h, 1.0))))
+    return each * max(1.0, most) + max_utility_change_by_holder(s, 1e-15 * (s.n_arms + 2.0) * reach), each
 
 
 @step("floats, floats, floats -> float")
-def wasserstein_travel(a: FloatArray, travel: FloatArray, then: FloatArray) -> float:
+def max_wasserstein_movement(a: FloatArray, travel: FloatArray, then: FloatArray) -> float:
     """How far in W1 a mixture can have moved since the arms' travel was ``then``."""
     total = 0.0
     for i in range(a.size):
@@ -113,13 +113,15 @@ def wasserstein_travel(a: FloatArray, travel: FloatArray, then: FloatArray) -> f
 
 
 @step("state -> float")
-def radius_to_wasserstein_factor(s: State) -> float:
+def wasserstein_units_per_radius(s: State) -> float:
     """Bands are in probability: one unit of them is the support's width in W1."""
     return s.high - s.low if s.set_kind == BAND else 1.0
 
 
 @step("floats, bool, float, float, float, float, floats -> none")
-def chords(h: FloatArray, concave: bool, l0: float, u0: float, l1: float, u1: float, out: FloatArray) -> None:
+def fill_steepest_chords(
+    h: FloatArray, concave: bool, l0: float, u0: float, l1: float, u1: float, out: FloatArray
+) -> None:
     """The steepest chords of h in a run of cells whose intervals go from [l0, u0] down to [l1, u1], into ``out``.
 
     Let p be where h is largest in a cell's interval [l, u] (without radii all three are the survival). The value rises
@@ -151,7 +153,7 @@ def chords(h: FloatArray, concave: bool, l0: float, u0: float, l1: float, u1: fl
 
 
 @step("floats, floats, floats, float, floats, floats, floats, floats, floats, floats, floats -> none")
-def add_chords(
+def add_cells_to_rate_bounds(
     h: FloatArray,
     a: FloatArray,
     radius: FloatArray,
@@ -176,7 +178,7 @@ def add_chords(
         ends[0] += width
     if l0 >= 1.0 - 1e-14:
         ends[1] += width
-    chords(h, True, l0, u0, l1, u1, steep)
+    fill_steepest_chords(h, True, l0, u0, l1, u1, steep)
     for i in range(k):
         up = steep[0] * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
         down = steep[1] * start[i] if start[i] > radius[i] else 0.0
@@ -186,7 +188,7 @@ def add_chords(
 
 
 @step("floats, floats, bool, ints, table, float, floats, floats, floats, floats, floats, floats -> none")
-def add_kl_band_chords(
+def add_kl_band_cells_to_rate_bounds(
     h: FloatArray,
     a: FloatArray,
     concave: bool,
@@ -213,7 +215,7 @@ def add_kl_band_chords(
         lower, upper = survival_interval(KL_BAND, below, n, none, none, band, i)
         l1 += a[i] * lower
         u1 += a[i] * upper
-    chords(h, concave, l0, u0, l1, u1, steep)
+    fill_steepest_chords(h, concave, l0, u0, l1, u1, steep)
     for i in range(k):
         n = n_rewards[i]
         above, below = int(start[i] * n + 0.5), int(end[i] * n + 0.5)
@@ -228,7 +230,7 @@ def add_kl_band_chords(
 
 
 @shared("state, floats, int, floats, floats, floats, floats -> none")
-def chord_bounds(
+def fill_rate_bounds(
     s: State, a: FloatArray, kind: int, rise: FloatArray, fall: FloatArray, narrow: FloatArray, ends: FloatArray
 ) -> None:
     """By how much a value rises and falls at most for each unit of each arm's θ, and falls for each unit that its
@@ -264,9 +266,11 @@ def chord_bounds(
             if mixed < 0.8 * first or 1.0 - mixed > 1.2 * (1.0 - first):
                 if here > before and kl_bands:
                     width = here - before
-                    add_kl_band_chords(s.h, a, concave, n_rewards, band, width, start, end, rise, fall, narrow, steep)
+                    add_kl_band_cells_to_rate_bounds(
+                        s.h, a, concave, n_rewards, band, width, start, end, rise, fall, narrow, steep
+                    )
                 elif here > before:
-                    add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
+                    add_cells_to_rate_bounds(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
                 before, first = here, mixed
                 for i in range(k):
                     start[i] = left[i] / s.n_rewards[i]
@@ -284,13 +288,15 @@ def chord_bounds(
             if cell == cells - 1:
                 mixed = 0.0
     if here > before and kl_bands:
-        add_kl_band_chords(s.h, a, concave, n_rewards, band, here - before, start, end, rise, fall, narrow, steep)
+        add_kl_band_cells_to_rate_bounds(
+            s.h, a, concave, n_rewards, band, here - before, start, end, rise, fall, narrow, steep
+        )
     elif here > before:
-        add_chords(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
+        add_cells_to_rate_bounds(s.h, a, radius, here - before, start, end, rise, fall, narrow, ends, steep)
 
 
 @shared("state, int, int -> none")
-def evaluate_grid_point(s: State, g: int, kind: int) -> None:
+def evaluate_and_store_grid_point(s: State, g: int, kind: int) -> None:
     """Evaluate grid point g now, and keep what bounds its later change."""
     a = s.grid[g]
     if kind == OPTIMISTIC_BOUND:
@@ -299,7 +305,7 @@ def evaluate_grid_point(s: State, g: int, kind: int) -> None:
         s.value[g] = cellwise_utility(s, a)
     if s.n_lazy == 0:  # nothing bounds it
         return
-    chords = uses_chord_bounds(s, kind)
+    chords = uses_rate_bounds(s, kind)
     if kind == OPTIMISTIC_BOUND:
         s.index_at[g] = s.rewards
         basis, radius = s.index_basis[g], s.index_radius[g]
@@ -310,9 +316,9 @@ def evaluate_grid_point(s: State, g: int, kind: int) -> None:
         basis[i] = s.n_rewards[i] if chords else s.w1_path_length[i]
         radius[i] = s.radius[i]
     if chords and kind == OPTIMISTIC_BOUND:
-        chord_bounds(s, a, kind, s.index_rise[g], s.index_fall[g], s.index_shrink[g], s.index_tail_widths[g])
+        fill_rate_bounds(s, a, kind, s.index_rise[g], s.index_fall[g], s.index_shrink[g], s.index_tail_widths[g])
     elif chords:
-        chord_bounds(s, a, kind, s.value_rise[g], s.value_fall[g], s.value_shrink[g], s.value_tail_widths[g])
+        fill_rate_bounds(s, a, kind, s.value_rise[g], s.value_fall[g], s.value_shrink[g], s.value_tail_widths[g])
 
 
 @shared("state, int, int -> two floats")
@@ -325,12 +331,12 @@ def max_change_since_evaluation(s: State, g: int, kind: int) -> tuple[float, flo
     else:
         basis, radius = s.value_basis[g], s.value_radius[g]
         rises, falls, narrow, ends = s.value_rise, s.value_fall, s.value_shrink, s.value_tail_widths[g]
-    if not uses_chord_bounds(s, kind):
-        change, less = holder_utility_change(s, wasserstein_travel(a, s.w1_path_length, basis)), 0.0
+    if not uses_rate_bounds(s, kind):
+        change, less = max_utility_change_by_holder(s, max_wasserstein_movement(a, s.w1_path_length, basis)), 0.0
         if kind == OPTIMISTIC_BOUND:
             for i in range(k):
                 less += a[i] * (radius[i] - s.radius[i])
-            less = holder_utility_change(s, radius_to_wasserstein_factor(s) * less)
+            less = max_utility_change_by_holder(s, wasserstein_units_per_radius(s) * less)
         return change + less, change
     rise, fall, moved = 0.0, 0.0, 0.0
     for i in range(k):
@@ -390,7 +396,7 @@ def lazy_argmax(s: State, kind: int) -> int:
             return top
         if widest < 0:
             break
-        evaluate_grid_point(s, widest, kind)
+        evaluate_and_store_grid_point(s, widest, kind)
         low[widest] = high[widest] = last[widest] + bonus(s, s.grid[widest], radius, kind)
         best = max(best, low[widest])
     if before >= 0 and high[before] >= least:

@@ -51,7 +51,7 @@ def update_look_ahead(s: State, stands: bool) -> None:
 
 
 @shared("state, int -> two arrays")
-def guaranteed_intervals(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
+def intervals_kept_for_next_rewards(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
     """For each arm the interval that its confidence interval contains throughout the next ``ahead`` rewards."""
     k, kind = s.n_arms, s.set_kind
     low, high = np.empty(k), np.empty(k)
@@ -119,7 +119,7 @@ def stays_most_optimistic(s: State) -> bool:
     """Whether the current mixture stays the most optimistic one for the next ``look_ahead`` rewards of each arm."""
     ahead, current = s.look_ahead, s.current_point
     mine, peak = s.grid[current], s.max_h
-    low, high = guaranteed_intervals(s, ahead)
+    low, high = intervals_kept_for_next_rewards(s, ahead)
     left, right = dot(mine, low), dot(mine, high)
     if left > right:
         return False

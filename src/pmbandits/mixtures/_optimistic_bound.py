@@ -9,22 +9,22 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import OPTIMISTIC, PESSIMISTIC, update_confidence_sets, utility_bound
 from pmbandits.confidence._envelopes import (
     BALL,
-    arms_at,
+    arm_range_at_cell_end,
     bounds_survival_pointwise,
     cell_end,
     has_tail_assumption,
     n_cells,
-    pass_cell,
-    rewards_at,
-    start_band_walk,
+    n_rewards_at_cell_end,
+    start_cell_walk_in_place,
+    walk_past_cell_in_place,
 )
-from pmbandits.confidence._heavy_tails import best_tail_multiplier, reward_scale, tail_utility_bound
-from pmbandits.confidence._sub_gaussian import line_total_width
-from pmbandits.estimates._rewards import BINARY, pool_size, sort_pool
+from pmbandits.confidence._heavy_tails import best_tail_multiplier, largest_plausible_reward, tail_utility_bound
+from pmbandits.confidence._sub_gaussian import sub_gaussian_cells_total_width
+from pmbandits.estimates._rewards import BINARY, n_pooled_values, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.mixtures._constraints import maximise_linear
-from pmbandits.mixtures._index import dot, holder_utility_change, ready
-from pmbandits.mixtures._optimistic_objectives import largest_utility_in_sets
+from pmbandits.mixtures._index import dot, max_utility_change_by_holder, ready
+from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets
 from pmbandits.mixtures._pairwise_ascent import maximise, pairwise_ascent, target_gap
 from pmbandits.state.arrays import fill_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
@@ -43,7 +43,7 @@ def cellwise_upper_bound(s: State) -> float:
     sort_pool(s)
     cells = n_cells(s)
     left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
-    share_errors = start_band_walk(s, left, floor, top)
+    share_errors = start_cell_walk_in_place(s, left, floor, top)
     before = s.low if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
     for c in range(cells + 1 if bounded else cells):
@@ -52,7 +52,7 @@ def cellwise_upper_bound(s: State) -> float:
             total += (here - before) * h_max(s.h, smallest_of(floor), largest_of(top))
             before = here
         if c < cells:
-            pass_cell(s, c, left, floor, top, share_errors)
+            walk_past_cell_in_place(s, c, left, floor, top, share_errors)
     return total + (s.rounding_utility_bound if bounds_survival_pointwise(s) else 0.0)
 
 
@@ -76,7 +76,7 @@ def max_average_over_mixtures(s: State, upper_bounds: FloatArray) -> float:
 def convex_upper_bound(s: State) -> float:
     """Convex h: the upper bound for all mixtures is that of the best vertex; without limits, of the best arm."""
     upper_bounds = np.empty(s.n_arms)
-    single_arm_upper_bounds(s, upper_bounds)
+    fill_single_arm_upper_bounds(s, upper_bounds)
     best = max_average_over_mixtures(s, upper_bounds)
     if s.n_corners > 0:
         top = -np.inf
@@ -104,13 +104,13 @@ def reachable_mean_range(s: State) -> tuple[float, float]:
 @shared("state, floats -> float")
 def maximise_with_certificate(s: State, a: FloatArray) -> float:
     """Make a the mixture with the largest possible utility; returns by how much another may be better, surely."""
-    k, objective = s.n_arms, largest_utility_in_sets(s)
+    k, objective = s.n_arms, objective_of_largest_utility_in_sets(s)
     maximise(s, objective, a, np.zeros(k), np.ones(k), s.radius)
     return pairwise_ascent(s, objective, a, np.zeros(k), np.ones(k), k, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1)
 
 
 @shared("floats, float -> float")
-def end_slope_error(h: FloatArray, span: float) -> float:
+def slope_error_near_0_and_1(h: FloatArray, span: float) -> float:
     """The error of a gap: within ``CERTIFICATE_SLOPE_STEP`` of 0 and 1 the slope is not h's own."""
     step = 2.0 * CERTIFICATE_SLOPE_STEP
     end_error = h_max(h, 0.0, step) - h_min(h, 0.0, step) + (h_max(h, 1.0 - step, 1.0) - h_min(h, 1.0 - step, 1.0))
@@ -135,13 +135,13 @@ def upper_bound_on_unbounded_support(s: State) -> float:
     a = np.full(k, 1.0 / k)
     # Ends beyond the span are those of Markov's inequality, and do not depend on the mixture.
     if s.moment_order > 0.0:
-        span = 2.0 * max(reward_scale(s), (s.moment_bound * s.rewards) ** (1.0 / s.moment_order))
+        span = 2.0 * max(largest_plausible_reward(s), (s.moment_bound * s.rewards) ** (1.0 / s.moment_order))
     else:
-        span = line_total_width(s)
+        span = sub_gaussian_cells_total_width(s)
     for _ in range(2):
         s.tail_multipliers[0] = best_tail_multiplier(s, a, 1.0)
         gap = maximise_with_certificate(s, a)
-        best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + end_slope_error(s.h, span))
+        best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + slope_error_near_0_and_1(s.h, span))
     s.tail_multipliers[0] = before
     return best
 
@@ -159,11 +159,11 @@ def find_most_optimistic_mixture(memory: int) -> None:
         and ready(s)
         and not (s.set_kind == BALL and s.bounded == 1)
     ):
-        maximise(s, largest_utility_in_sets(s), s.mix, np.zeros(k), np.ones(k), s.radius.copy())
+        maximise(s, objective_of_largest_utility_in_sets(s), s.mix, np.zeros(k), np.ones(k), s.radius.copy())
 
 
 @shared("state, floats -> none")
-def single_arm_upper_bounds(s: State, out: FloatArray) -> None:
+def fill_single_arm_upper_bounds(s: State, out: FloatArray) -> None:
     """The largest U_h that each arm alone can have; where sets are by cells, all of them in one pass."""
     k = s.n_arms
     if s.storage_mode == BINARY or not bounds_survival_pointwise(s) or has_tail_assumption(s):
@@ -175,17 +175,17 @@ def single_arm_upper_bounds(s: State, out: FloatArray) -> None:
         return
     sort_pool(s)
     cells, left, before, floor, top = n_cells(s), s.n_rewards.copy(), np.full(k, s.low), np.empty(k), np.empty(k)
-    share_errors = start_band_walk(s, left, floor, top)
+    share_errors = start_cell_walk_in_place(s, left, floor, top)
     fill_with(out, s.low * h_value(s.h, 1.0) + s.rounding_utility_bound)
     for c in range(cells + 1):
         here = cell_end(s, c)
-        first, last = arms_at(s, c) if c < cells else (0, k)
+        first, last = arm_range_at_cell_end(s, c) if c < cells else (0, k)
         for i in range(first, last):
-            if here > before[i] and (c == cells or rewards_at(s, c, i) > 0):
+            if here > before[i] and (c == cells or n_rewards_at_cell_end(s, c, i) > 0):
                 out[i] += (here - before[i]) * h_max(s.h, floor[i], top[i])
                 before[i] = here
         if c < cells:
-            pass_cell(s, c, left, floor, top, share_errors)
+            walk_past_cell_in_place(s, c, left, floor, top, share_errors)
 
 
 @kernel
@@ -194,7 +194,7 @@ def max_lead_of_other_arms(memory: int, a: FloatArray) -> float:
     s = unpack(memory)
     update_confidence_sets(s)
     best, upper_bounds = -np.inf, np.empty(s.n_arms)
-    single_arm_upper_bounds(s, upper_bounds)
+    fill_single_arm_upper_bounds(s, upper_bounds)
     for i in range(s.n_arms):
         if a[i] == 0.0:
             best = max(best, upper_bounds[i])
@@ -226,13 +226,13 @@ def upper_bound_of_any_mixture(memory: int, start: FloatArray) -> float:
         return convex_upper_bound(s)
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
-        worst = holder_utility_change(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
+        worst = max_utility_change_by_holder(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
         return min(cellwise_upper_bound(s) + worst, support_upper_bound(s.h, s.low, s.high))
     steep = s.lipschitz * largest_of(s.radius) if ball else 0.0
     if s.metric_shape != CONCAVE:
         return cellwise_upper_bound(s) + steep
     a = start.copy()  # not the current mixture: the answer is to depend on the rewards alone
     gap = maximise_with_certificate(s, a)
-    span = s.high - s.low if s.bounded == 1 else s.x[pool_size(s) - 1] - s.x[0]
-    most = utility_bound(s, a, OPTIMISTIC) + gap + end_slope_error(s.h, span)
+    span = s.high - s.low if s.bounded == 1 else s.x[n_pooled_values(s) - 1] - s.x[0]
+    most = utility_bound(s, a, OPTIMISTIC) + gap + slope_error_near_0_and_1(s.h, span)
     return most if gap <= target_gap(s) else min(most, cellwise_upper_bound(s) + steep)

@@ -9,12 +9,12 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._envelopes import (
-    arms_at,
+    arm_range_at_cell_end,
     cell_end,
     has_tail_assumption,
     n_cells,
-    rewards_at,
-    start_band_walk,
+    n_rewards_at_cell_end,
+    start_cell_walk_in_place,
     survival_interval,
 )
 from pmbandits.confidence._heavy_tails import tail_utility_bound
@@ -52,7 +52,7 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
     left = n_rewards.copy()
     floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
     since_up, since_down = np.zeros(k), np.zeros(k)  # Φ when they last changed
-    share_errors = start_band_walk(s, left, floor, top)
+    share_errors = start_cell_walk_in_place(s, left, floor, top)
     low, high, up, down = dot(a, floor), dot(a, top), 0.0, 0.0
     before = s.low
     for c in range(cells + 1):
@@ -66,9 +66,9 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
             before = here
         if c == cells:
             break
-        first, last = arms_at(s, c)
+        first, last = arm_range_at_cell_end(s, c)
         for i in range(first, last):
-            gone = rewards_at(s, c, i)
+            gone = n_rewards_at_cell_end(s, c, i)
             if gone > 0:
                 out[i] += (up - since_up[i]) * top[i] + (down - since_down[i]) * floor[i]
                 since_up[i], since_down[i] = up, down
@@ -110,7 +110,7 @@ utility_plus_holder_bonus = pointer_to(holder_bonus_gradient)
 
 
 @step("state -> int")
-def largest_utility_in_sets(s: State) -> int:
+def objective_of_largest_utility_in_sets(s: State) -> int:
     """The objective that is the largest utility in the sets: with a bonus for balls on the line, else by bands."""
     if s.bounded == 0 and not has_tail_assumption(s):
         return utility_plus_lipschitz_bonus()

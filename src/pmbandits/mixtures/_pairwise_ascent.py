@@ -21,11 +21,11 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.estimates._rewards import SAMPLES, pool_size, sort_pool
-from pmbandits.estimates._utility import influence_moments
+from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, sort_pool
+from pmbandits.estimates._utility import fill_influence_moments
 from pmbandits.metrics.encoding import h_max, h_min
 from pmbandits.mixtures._constraints import (
-    box_centre,
+    fill_box_centre,
     intersect_box_with_limits,
     is_in_box,
     is_same_mixture,
@@ -35,22 +35,22 @@ from pmbandits.mixtures._constraints import (
 )
 from pmbandits.mixtures._index import dot
 from pmbandits.state.arrays import copy_into, fill_with
-from pmbandits.state.linking import caller, pointer_to, shared, step
+from pmbandits.state.linking import make_caller, pointer_to, shared, step
 from pmbandits.state.numba_types import State
 
 # Calls an objective: its gradient at the mixture a, into ``out``. Arguments: its address, the state, a, the arms'
 # radii in W1 (for objectives with a bonus), half the distance over which slopes of h are taken, and out.
 GRADIENT = "state, floats, floats, float, floats -> none"
-call_gradient = caller(GRADIENT)
+call_gradient = make_caller(GRADIENT)
 # Calls the value of an objective. Arguments: its address, the state, the mixture, and the arms' radii.
 VALUE = "state, floats, floats -> float"
-call_value = caller(VALUE)
+call_value = make_caller(VALUE)
 
 
 @shared(GRADIENT)
 def utility_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of the empirical utility, as an objective to maximise; ``radius`` is not used."""
-    influence_moments(s, a, slope_step, out, np.empty(0))
+    fill_influence_moments(s, a, slope_step, out, np.empty(0))
 
 
 empirical_utility = pointer_to(utility_gradient)
@@ -221,7 +221,7 @@ def pairwise_ascent(
     if s.n_limited > 0:
         intersect_box_with_limits(s, low, high)
         if not is_in_box(a, low, high):
-            box_centre(low, high, a)
+            fill_box_centre(low, high, a)
     k = a.size
     gradient, end_gradient, direction, since = np.empty(k), np.empty(k), np.empty(k), a.copy()
     call_gradient(objective, s, a, radius, slope_step, gradient)
@@ -272,7 +272,7 @@ def target_gap(s: State) -> float:
     span = s.high - s.low
     if s.storage_mode == SAMPLES:
         sort_pool(s)
-        span = s.x[pool_size(s) - 1] - s.x[0]
+        span = s.x[n_pooled_values(s) - 1] - s.x[0]
     elif s.bounded == 0:
         span = s.points[s.n_atoms - 1] - s.points[0]
     goal: float = s.search_tolerance * span * (h_max(s.h, 0.0, 1.0) - h_min(s.h, 0.0, 1.0)) / math.sqrt(n)

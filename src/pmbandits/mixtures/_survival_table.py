@@ -15,7 +15,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
-from pmbandits.estimates._rewards import SAMPLES, pool_size, pool_weight_at, sort_pool
+from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_slope, h_value, is_one_family, one_family_slope
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent
 from pmbandits.state.arrays import copy_into
@@ -40,7 +40,7 @@ def choose_knots(s: State, pad: float) -> None:
         s.n_knots = s.n_atoms
         return
     sort_pool(s)
-    x, n = s.x, pool_size(s)
+    x, n = s.x, n_pooled_values(s)
     low, high = s.low, s.high
     if s.bounded == 0:
         low, high = x[0] - pad, x[n - 1] + pad
@@ -65,7 +65,7 @@ def choose_knots(s: State, pad: float) -> None:
             since += c - begin
         here, mass = x[c], 0.0
         while c < n and x[c] == here:
-            mass += pool_weight_at(s, c)
+            mass += n_rewards_of_pooled_value(s, c)
             c += 1
         gone += mass
         since += mass
@@ -212,7 +212,7 @@ def fill_survival_rows(s: State, only: int) -> None:
     for i in range(first, last):
         s.row_size[i] = 0
     at = 0
-    for j in range(pool_size(s)):
+    for j in range(n_pooled_values(s)):
         i, x = s.pool_arm[j], s.x[j]
         if only >= 0 and i != only:
             continue
@@ -220,7 +220,7 @@ def fill_survival_rows(s: State, only: int) -> None:
             at += 1
         # A reward between two knots counts in part at either, so that its mean stays.
         share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
-        mass = pool_weight_at(s, j)
+        mass = n_rewards_of_pooled_value(s, j)
         add_mass_at_knot(s, i, at, share * mass)
         add_mass_at_knot(s, i, at + 1, (1.0 - share) * mass)
     for i in range(first, last):
@@ -228,7 +228,7 @@ def fill_survival_rows(s: State, only: int) -> None:
 
 
 @shared("state, floats, floats -> none")
-def mixture_survival(s: State, a: FloatArray, above: FloatArray) -> None:
+def fill_mixture_survival_on_table(s: State, a: FloatArray, above: FloatArray) -> None:
     """The survival of the mixture a (the share of rewards above) in each cell, into ``above``."""
     cells, rows = s.n_knots - 1, s.survival_rows
     for c in range(cells):
@@ -240,7 +240,7 @@ def mixture_survival(s: State, a: FloatArray, above: FloatArray) -> None:
 
 
 @shared("state, floats, float, floats, floats -> none")
-def h_slopes_by_cell(
+def fill_h_slopes_by_cell(
     s: State, above: FloatArray, slope_step: float, h_slopes: FloatArray, weighted_slopes: FloatArray
 ) -> None:
     """h' and width·h' of each cell, where the mixture's survival is ``above``."""
@@ -274,8 +274,8 @@ def slope_towards_arm(s: State, weighted_slopes: FloatArray, i: int) -> float:
 def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of U_h on the table, as an objective to maximise; ``radius`` is not used."""
     above = np.empty(s.n_knots)
-    mixture_survival(s, a, above)
-    h_slopes_by_cell(s, above, slope_step, np.empty(s.n_knots), above)
+    fill_mixture_survival_on_table(s, a, above)
+    fill_h_slopes_by_cell(s, above, slope_step, np.empty(s.n_knots), above)
     for i in range(s.n_arms):
         out[i] = slope_towards_arm(s, above, i)
 
@@ -284,7 +284,7 @@ def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: floa
 def table_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     """U_h of the mixture a on the table; ``radius`` is not used."""
     above = np.empty(s.n_knots)
-    mixture_survival(s, a, above)
+    fill_mixture_survival_on_table(s, a, above)
     return utility_of_survival(s.h, s.knots, above, s.n_knots)
 
 
@@ -360,8 +360,8 @@ def pairwise_ascent_on_table(
     slope, active = np.empty(k), np.zeros(k)
     gap = np.inf
     for _ in range(most):
-        mixture_survival(s, a, above)
-        h_slopes_by_cell(s, above, slope_step, h_slopes, weighted)
+        fill_mixture_survival_on_table(s, a, above)
+        fill_h_slopes_by_cell(s, above, slope_step, h_slopes, weighted)
         to = 0
         for i in range(k):
             slope[i] = slope_towards_arm(s, weighted, i)

@@ -46,7 +46,7 @@ def least_observed_arm(s: State) -> int:
 
 
 @step("state, floats -> none")
-def shares_played(s: State, out: FloatArray) -> None:
+def fill_shares_played(s: State, out: FloatArray) -> None:
     """The shares of the arms in all pulls so far, into ``out``; equal shares before the first pull."""
     for i in range(s.n_arms):
         out[i] = s.pulls[i] / s.t if s.t > 0 else 1.0 / s.n_arms

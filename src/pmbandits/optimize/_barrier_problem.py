@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from pmbandits._validation import FloatArray
-from pmbandits.state.compile import inner, kernel
+from pmbandits.state.compile import inner_kernel, kernel
 
 TINY = 1e-300
 
@@ -66,7 +66,7 @@ MERIT, GAIN, LENGTH, HALVINGS = 10, 11, 12, 13  # before the step, what it promi
 SINCE, WAITING, IS_NEW = 14, 15, 16  # steps with one τ, and without a better bound; whether there is no step to judge
 
 
-@inner
+@inner_kernel
 def dot(x, y, n):
     """Σ x·y of the first n numbers, in blocks: little rounding adds up."""
     total = 0.0
@@ -86,7 +86,7 @@ def dot(x, y, n):
     return total
 
 
-@inner
+@inner_kernel
 def largest(x):
     out = x[0]
     for i in range(x.size):
@@ -94,13 +94,13 @@ def largest(x):
     return out
 
 
-@inner
+@inner_kernel
 def copy_into(x, out):
     for i in range(x.size):
         out[i] = x[i]
 
 
-@inner
+@inner_kernel
 def add_rows(rows, shares, out):
     """Add the rows, each times its share."""
     for i in range(shares.size):
@@ -111,7 +111,7 @@ def add_rows(rows, shares, out):
 
 
 @kernel
-def mix(w, shares, out):
+def fill_mixture_curve(w, shares, out):
     """The curve of a mixture."""
     for c in range(out.size):
         out[c] = w.base[c]
@@ -120,20 +120,20 @@ def mix(w, shares, out):
         out[c] = min(out[c], 1.0)
 
 
-@inner
-def above(sign, place, p):
+@inner_kernel
+def survival_minus_place(sign, place, p):
     """S − place in a cell, S the survival: p right of the split, and 1 − p left of it."""
     return (1.0 - place) - p if sign < 0.0 else p - place
 
 
-@inner
-def soft(z, mu):
+@inner_kernel
+def smoothed_corner_slope(z, mu):
     """The slope of (z + √(z² + 4μ²))/2, which stands for max(z, 0)."""
     return 0.5 * (1.0 + z / math.hypot(z, 2.0 * mu))
 
 
-@inner
-def stiffness(z, dual, mu):
+@inner_kernel
+def corner_multiplier_stiffness(z, dual, mu):
     """How much the multiplier of a rounded corner changes when z does."""
     root = math.hypot(0.5 * z, mu)  # t − z = μ + √(z²/4 + μ²) − z/2, without cancellation for large z
     if z >= 0.0:
@@ -143,7 +143,7 @@ def stiffness(z, dual, mu):
     return 1.0 / (t / (1.0 - dual) + rest / dual)
 
 
-@inner
-def foreseen(z, dual, mu):
+@inner_kernel
+def foreseen_multiplier_change(z, dual, mu):
     """What a rounded corner's multiplier would change by if z moved no more."""
-    return stiffness(z, dual, mu) * (z + mu * (1.0 / dual - 1.0 / (1.0 - dual)))
+    return corner_multiplier_stiffness(z, dual, mu) * (z + mu * (1.0 / dual - 1.0 / (1.0 - dual)))

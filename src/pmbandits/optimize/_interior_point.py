@@ -12,18 +12,23 @@ import numpy as np
 
 from pmbandits.optimize import _barrier_problem as at
 from pmbandits.optimize._barrier_problem import (
-    above,
     add_rows,
     copy_into,
+    corner_multiplier_stiffness,
     dot,
-    foreseen,
+    fill_mixture_curve,
+    foreseen_multiplier_change,
     largest,
-    mix,
-    soft,
-    stiffness,
+    smoothed_corner_slope,
+    survival_minus_place,
 )
-from pmbandits.optimize._newton_step import eliminate, factor, roots, solve
-from pmbandits.state.compile import inner, kernel
+from pmbandits.optimize._newton_step import (
+    eliminate_equalities,
+    factorise_newton_matrix,
+    solve_newton_step,
+    stiffness_roots,
+)
+from pmbandits.state.compile import inner_kernel, kernel
 
 # What ``advance`` returns: Python evaluates h, looks at the split or at multipliers, or ends.
 EVALUATE, TURN, STALLED, DONE = 0, 1, 2, 3
@@ -39,8 +44,8 @@ _LARGEST = 1e300
 TURN_ABOVE = 0.9  # cells are counted from the other side once a mixture's curve exceeds this
 
 
-@inner
-def _values(w, mu):
+@inner_kernel
+def _trial_values_and_tangent_height(w, mu):
     """At the trial: the utility, the utility with rounded corners, and the height of the plane with their slopes."""
     value = w.numbers[at.OFFSET] + dot(w.cell_widths, w.h, w.cell_widths.size)
     rounded, tangent = value, value
@@ -50,7 +55,7 @@ def _values(w, mu):
         for c in range(w.cell_widths.size):
             width = w.corner_widths[c]
             if width > 0.0:
-                z = above(w.sign[c], place, w.trial_p[c])
+                z = survival_minus_place(w.sign[c], place, w.trial_p[c])
                 hard += width * max(z, 0.0)
                 if mu > 0.0:
                     root = math.hypot(z, 2.0 * mu)
@@ -64,8 +69,8 @@ def _values(w, mu):
     return value, rounded, tangent
 
 
-@inner
-def _slopes(w, which, out):
+@inner_kernel
+def _fill_slopes_towards_arms(w, which, out):
     """Slopes towards all arms; corners with their own slopes (0), with multipliers (1), or with those foreseen (2)."""
     mu = w.numbers[at.MU]
     for c in range(w.cell_widths.size):
@@ -74,32 +79,32 @@ def _slopes(w, which, out):
             x = 0.0 if x != x else (_LARGEST if x > 0.0 else -_LARGEST)
         if w.corner_widths[c] > 0.0:
             for k in range(w.kinks.shape[0]):
-                z, dual = above(w.sign[c], w.kinks[k, 0], w.p[c]), w.duals[k, c]
+                z, dual = survival_minus_place(w.sign[c], w.kinks[k, 0], w.p[c]), w.duals[k, c]
                 if which == 0:
-                    dual = soft(z, mu) if mu > 0.0 else 1.0 * (z > 0.0)
+                    dual = smoothed_corner_slope(z, mu) if mu > 0.0 else 1.0 * (z > 0.0)
                 elif which == 2:
-                    dual += foreseen(z, dual, mu)
+                    dual += foreseen_multiplier_change(z, dual, mu)
                 x += w.corner_widths[c] * w.kinks[k, 1] * w.sign[c] * dual
         w.cells[c] = x
     for i in range(out.size):
         out[i] = dot(w.rows[i], w.cells, w.cells.size)
 
 
-@inner
+@inner_kernel
 def _height_with_multipliers(w, value):
     """The height of the tangent plane with the multipliers of the corners."""
     for k in range(w.kinks.shape[0]):
         change = 0.0
         for c in range(w.cell_widths.size):
             if w.corner_widths[c] > 0.0:
-                z = above(w.sign[c], w.kinks[k, 0], w.p[c])
+                z = survival_minus_place(w.sign[c], w.kinks[k, 0], w.p[c])
                 change += w.corner_widths[c] * (w.duals[k, c] * z - max(z, 0.0))
         value += w.kinks[k, 1] * change
     return value
 
 
-@inner
-def _highest(w, slopes):
+@inner_kernel
+def _linear_upper_bound(w, slopes):
     """A bound on ⟨slopes, b⟩ for all b that are allowed: by the prices of the limits, and the equalities' from here."""
     n, m = w.weights.size, w.level.size
     rest, out = np.empty(n), 0.0
@@ -124,12 +129,12 @@ def _highest(w, slopes):
     return out + w.level[0] * largest(rest)
 
 
-@inner
-def _note_bound(w, height, slopes):
+@inner_kernel
+def _keep_plane_if_bound_is_least(w, height, slopes):
     """Keep the plane of w.cells if its bound is the least; says whether it is much better."""
     number = w.numbers
     height -= dot(slopes, w.weights, slopes.size)
-    upper = height + _highest(w, slopes)
+    upper = height + _linear_upper_bound(w, slopes)
     if not upper < number[at.UPPER]:
         return False
     better = upper - number[at.VALUE] < 0.9 * (number[at.UPPER] - number[at.VALUE])
@@ -142,19 +147,19 @@ def _note_bound(w, height, slopes):
 
 
 @kernel
-def begin(w):
+def start_interior_point(w):
     """The first τ, rounding of corners, and multipliers, from the start (weights, p, slack, h and slopes there)."""
     number, n_barriers = w.numbers, w.weights.size + w.bound.size
     number[at.MU] = 0.1
-    _slopes(w, 0, w.gradient)
+    _fill_slopes_towards_arms(w, 0, w.gradient)
     lead = largest(w.gradient) * w.level[0] - dot(w.gradient, w.weights, w.weights.size)
     number[at.TAU] = max(0.1 * lead / n_barriers, number[at.SMALLEST_TAU])
-    _round_corners(w)
+    _set_corner_rounding(w)
     mu = number[at.MU]
     for k in range(w.kinks.shape[0]):
         for c in range(w.cell_widths.size):
-            z = above(w.sign[c], w.kinks[k, 0], w.p[c])
-            w.duals[k, c] = min(max(soft(z, mu) if mu > 0.0 else 1.0 * (z > 0.0), 1e-14), 1.0 - 1e-14)
+            z = survival_minus_place(w.sign[c], w.kinks[k, 0], w.p[c])
+            w.duals[k, c] = min(max(smoothed_corner_slope(z, mu) if mu > 0.0 else 1.0 * (z > 0.0), 1e-14), 1.0 - 1e-14)
     for i in range(w.weights.size):
         w.price[i] = number[at.TAU] / w.weights[i]
     for f in range(w.bound.size):
@@ -163,8 +168,8 @@ def begin(w):
     number[at.SINCE], number[at.WAITING] = 0.0, 0.0
 
 
-@inner
-def _round_corners(w):
+@inner_kernel
+def _set_corner_rounding(w):
     width, sharpness = 0.0, 0.0
     for c in range(w.corner_widths.size):
         width += w.corner_widths[c]
@@ -174,7 +179,7 @@ def _round_corners(w):
     w.numbers[at.MU] = min(w.numbers[at.TAU] * n_barriers / sharpness, 0.25) if sharpness > 0.0 else 0.0
 
 
-@inner
+@inner_kernel
 def _merit(w, rounded, shares, length):
     logs = 0.0
     for i in range(shares.size):
@@ -184,11 +189,11 @@ def _merit(w, rounded, shares, length):
     return rounded + w.numbers[at.TAU] * logs
 
 
-@inner
+@inner_kernel
 def _arrive(w):
     """Judge the mixture that was tried. If it will do, go there: its value, bounds, and new multipliers."""
     number = w.numbers
-    value, rounded, tangent = _values(w, number[at.MU])
+    value, rounded, tangent = _trial_values_and_tangent_height(w, number[at.MU])
     is_shrunk = False
     if number[at.IS_NEW] == 0.0:
         below_rounding = number[at.GAIN] <= 1e-12 * abs(rounded) + 1e-14 * abs(number[at.TAU])
@@ -199,20 +204,20 @@ def _arrive(w):
             number[at.LENGTH] *= 0.5
             _make_trial(w)
             return EVALUATE
-        is_shrunk = _accept(w)
+        is_shrunk = _accept_trial(w)
         if is_shrunk and number[at.MU] > 0.0:
-            value, rounded, tangent = _values(w, number[at.MU])
+            value, rounded, tangent = _trial_values_and_tangent_height(w, number[at.MU])
     number[at.IS_NEW] = 0.0
-    eliminate(w)
+    eliminate_equalities(w)
     if value > number[at.VALUE]:
         number[at.VALUE] = value
         copy_into(w.weights, w.best)
-    _slopes(w, 0, w.gradient)
-    better = _note_bound(w, tangent, w.gradient)
+    _fill_slopes_towards_arms(w, 0, w.gradient)
+    better = _keep_plane_if_bound_is_least(w, tangent, w.gradient)
     if number[at.MU] > 0.0:
         slopes = np.empty(w.weights.size)
-        _slopes(w, 1, slopes)
-        better = _note_bound(w, _height_with_multipliers(w, value), slopes) or better
+        _fill_slopes_towards_arms(w, 1, slopes)
+        better = _keep_plane_if_bound_is_least(w, _height_with_multipliers(w, value), slopes) or better
     if number[at.UPPER] - number[at.VALUE] <= number[at.GOAL]:
         return DONE
     number[at.WAITING] = 0.0 if better else number[at.WAITING] + 1.0
@@ -225,8 +230,8 @@ def _arrive(w):
     return TURN
 
 
-@inner
-def _accept(w):
+@inner_kernel
+def _accept_trial(w):
     """Go to the trial, with all multipliers; says whether τ shrank (or would have)."""
     number, tau, mu = w.numbers, w.numbers[at.TAU], w.numbers[at.MU]
     n = w.weights.size
@@ -256,7 +261,7 @@ def _accept(w):
         shrink = _QUICK_SHRINK if number[at.SINCE] == 1.0 and number[at.LENGTH] >= 0.9 else _BARRIER_SHRINK
         number[at.SINCE] = 0.0
         number[at.TAU] = max(number[at.SMALLEST_TAU], shrink * tau)
-        _round_corners(w)
+        _set_corner_rounding(w)
     for i in range(n):
         central = number[at.TAU] / w.weights[i]
         w.price[i] = min(max(w.price[i] + reach * moved[i], 1e-8 * central), 1e8 * central)
@@ -265,27 +270,32 @@ def _accept(w):
     return is_shrunk
 
 
-@inner
+@inner_kernel
 def _move_duals(w, k, change, mu):
     """Move the multipliers of a rounded corner with the weights, by what a whole step would change."""
     place, reach = w.kinks[k, 0], 1.0
     moved = np.zeros(change.size)
     for c in range(change.size):
         if w.corner_widths[c] > 0.0:
-            z, dual = above(w.sign[c], place, w.p[c]), w.duals[k, c]
-            moved[c] = foreseen(z, dual, mu) + stiffness(z, dual, mu) * w.sign[c] * change[c]
+            z, dual = survival_minus_place(w.sign[c], place, w.p[c]), w.duals[k, c]
+            moved[c] = (
+                foreseen_multiplier_change(z, dual, mu)
+                + corner_multiplier_stiffness(z, dual, mu) * w.sign[c] * change[c]
+            )
             if moved[c] < 0.0:
                 reach = min(reach, _BOUNDARY_FRACTION * dual / -moved[c])
             elif moved[c] > 0.0:
                 reach = min(reach, _BOUNDARY_FRACTION * (1.0 - dual) / moved[c])
     for c in range(change.size):
         if w.corner_widths[c] > 0.0:
-            like = soft(above(w.sign[c], place, w.trial_p[c]), mu)  # not too far from what the weights themselves say
+            like = smoothed_corner_slope(
+                survival_minus_place(w.sign[c], place, w.trial_p[c]), mu
+            )  # not too far from what the weights themselves say
             dual = min(max(w.duals[k, c] + reach * moved[c], 1e-4 * like), 1.0 - 1e-4 * (1.0 - like))
             w.duals[k, c] = min(max(dual, 1e-14), 1.0 - 1e-14)
 
 
-@inner
+@inner_kernel
 def _depart(w):
     """The next step, and the first mixture to try along it; false if there is none."""
     number, a, n, first_limit = w.numbers, w.weights, w.weights.size, w.cell_widths.size + w.kinks.shape[0]
@@ -294,16 +304,16 @@ def _depart(w):
     for f in range(w.bound.size):
         for i in range(n):
             pull[i] += w.rows[i, first_limit + f] * tau / w.slack[f]
-    matrix, order, size = factor(w, roots(w))
+    matrix, order, size = factorise_newton_matrix(w, stiffness_roots(w))
     ahead = w.gradient
     if mu > 0.0:
         ahead = np.empty(n)
-        _slopes(w, 2, ahead)
+        _fill_slopes_towards_arms(w, 2, ahead)
     gain = 0.0
     for _ in range(2):
         for i in range(n):
             w.load[i] = a[i] * (ahead[i] - pull[i]) + tau
-        solve(w, matrix, order, size)
+        solve_newton_step(w, matrix, order, size)
         gain = 0.0
         for i in range(n):
             gain += (a[i] * (w.gradient[i] - pull[i]) + tau) * w.step[i]
@@ -329,7 +339,7 @@ def _depart(w):
     return True
 
 
-@inner
+@inner_kernel
 def _make_trial(w):
     total = 0.0
     for i in range(w.trial.size):
@@ -338,7 +348,7 @@ def _make_trial(w):
     if w.level.size == 1:
         for i in range(w.trial.size):
             w.trial[i] *= w.level[0] / total
-    mix(w, w.trial, w.trial_p)
+    fill_mixture_curve(w, w.trial, w.trial_p)
 
 
 @kernel

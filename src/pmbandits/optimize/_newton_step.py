@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from pmbandits.optimize import _barrier_problem as at
-from pmbandits.optimize._barrier_problem import TINY, above, dot, stiffness
-from pmbandits.state.compile import inner
+from pmbandits.optimize._barrier_problem import TINY, corner_multiplier_stiffness, dot, survival_minus_place
+from pmbandits.state.compile import inner_kernel
 
 _BLOCK = 8  # cells that are added to the matrix at a time
 
 
-@inner
-def eliminate(w):
+@inner_kernel
+def eliminate_equalities(w):
     """Which arms keep the equalities, and what they give for relative steps of the others; sets right their shares.
 
     They have shares as large as possible: one in each segment.
@@ -48,8 +48,8 @@ def eliminate(w):
         a[i] *= 1.0 + g[r, n + m]
 
 
-@inner
-def roots(w):
+@inner_kernel
+def stiffness_roots(w):
     """The root of how stiff V is in each cell; then of corners inside panels, and of limits."""
     cells, n_kinks, mu = w.cell_widths.size, w.kinks.shape[0], w.numbers[at.MU]
     out = np.empty(w.rows.shape[1])
@@ -62,7 +62,9 @@ def roots(w):
         if mu > 0.0 and w.corner_widths[c] > 0.0 and p > 0.0:
             stiff = 0.0
             for k in range(n_kinks):
-                stiff -= w.kinks[k, 1] * stiffness(above(w.sign[c], w.kinks[k, 0], w.p[c]), w.duals[k, c], mu)
+                stiff -= w.kinks[k, 1] * corner_multiplier_stiffness(
+                    survival_minus_place(w.sign[c], w.kinks[k, 0], w.p[c]), w.duals[k, c], mu
+                )
             root = math.hypot(root, math.sqrt(w.corner_widths[c] * max(stiff, 0.0)))
         out[c] = root
     for k in range(n_kinks):
@@ -72,8 +74,8 @@ def roots(w):
     return out
 
 
-@inner
-def factor(w, roots):
+@inner_kernel
+def factorise_newton_matrix(w, roots):
     """The matrix of the equations for the arms that are not basic, as Uᵀ·D·U; which arms these are, and their scale."""
     a, m = w.weights, w.level.size
     n = a.size - m
@@ -102,7 +104,7 @@ def factor(w, roots):
             for b in range(filled, _BLOCK):
                 for e in range(n):
                     block[b, e] = 0.0
-            _add_block(matrix, block)
+            _add_products_of_eight_cells(matrix, block)
             filled = 0
     for e in range(n):
         i = order[e]
@@ -131,8 +133,8 @@ def factor(w, roots):
     return matrix, order, size
 
 
-@inner
-def _add_block(matrix, b):
+@inner_kernel
+def _add_products_of_eight_cells(matrix, b):
     """Add the products of eight cells to the upper triangle."""
     n = matrix.shape[0]
     for e in range(n):
@@ -145,8 +147,8 @@ def _add_block(matrix, b):
             )  # fmt: skip
 
 
-@inner
-def solve(w, matrix, order, size):
+@inner_kernel
+def solve_newton_step(w, matrix, order, size):
     """The step for a load on each arm: it keeps the equalities."""
     n, m, load = order.size, w.level.size, w.load
     x = np.empty(n)

@@ -146,7 +146,7 @@ def _solve_two_point(problem: Problem, low: float, high: float, p: FloatArray) -
     if single.size:
         value = float(problem.corners[single[0]])
     other = _another_best_mixture(metric, p, weights, float(weights @ p), top.value)
-    return problem.best(weights, value, 0.0, "reachable mean", unique=other is None, alternative=other)
+    return problem.make_oracle_result(weights, value, 0.0, "reachable mean", unique=other is None, alternative=other)
 
 
 def _another_best_mixture(
@@ -155,7 +155,7 @@ def _another_best_mixture(
     """A different mixture with the same utility: the same mean otherwise mixed, or another best mean."""
     lo, hi = float(p.min()), float(p.max())
     slack = 1e-13 * max(1.0, abs(top))
-    places = [m for m in (*metric._critical(), at - 1e-3, at + 1e-3, lo, hi) if lo <= m <= hi]
+    places = [m for m in (*metric._critical_points(), at - 1e-3, at + 1e-3, lo, hi) if lo <= m <= hi]
     for mean in [at, *(m for m in places if abs(m - at) > 1e-12 and top - metric(m) <= slack)]:
         for i in range(p.size):
             for j in range(p.size):
@@ -174,7 +174,7 @@ def _best_single_arm(problem: Problem) -> OracleResult:
     eye = np.eye(len(problem.distributions))
     tied = np.flatnonzero(problem.corners >= problem.corners[problem.arm] - TIE * max(problem.scale, 1e-300))
     others = tied[tied != problem.arm]
-    return problem.best(
+    return problem.make_oracle_result(
         eye[problem.arm],
         float(problem.corners[problem.arm]),
         0.0,
@@ -214,7 +214,7 @@ def _search_nonconcave(problem: Problem) -> OracleResult:
     enough = exact - TIE * problem.scale
     tied = [w for w, v in improved if v >= exact - 1e-3 * problem.scale and np.abs(w - weights).max() > 1e-3]
     tied = [w for w in tied if value_of_mixture(metric, distributions, w) >= enough]
-    return problem.best(
+    return problem.make_oracle_result(
         weights,
         exact,
         gap,

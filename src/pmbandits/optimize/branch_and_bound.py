@@ -44,11 +44,11 @@ def branch_and_bound(
     parts = _Decomposition(metric, table, allowed)
     best, value = start, float(table.values(metric, start[None])[0])
     first = np.eye(table.n_arms)
-    at = parts.at(first)
+    at = parts.values_at_mixtures(first)
     k = int(np.argmax(at.value))
     if allowed is None and at.value[k] > value:
         best, value = first[k], float(at.value[k])
-    heap = [(-parts.bounds([first], [at])[0][0], 0, first, at)]
+    heap = [(-parts.upper_bounds_on_simplices([first], [at])[0][0], 0, first, at)]
     n_created = 1
     while heap and n_created < _MAX_SIMPLICES and -heap[0][0] > value + goal:
         # Several at a time: most of the work is shared.
@@ -57,7 +57,7 @@ def branch_and_bound(
             taken.append(heapq.heappop(heap))
         edges = [_longest_edge(corners) for _, _, corners, _ in taken]
         middles = np.array([0.5 * (c[i] + c[j]) for (_, _, c, _), (i, j) in zip(taken, edges, strict=True)])
-        new = parts.at(middles)
+        new = parts.values_at_mixtures(middles)
         children, child_values, limits = [], [], []
         for n, ((upper, _, corners, here), edge) in enumerate(zip(taken, edges, strict=True)):
             for old in edge:
@@ -66,7 +66,7 @@ def branch_and_bound(
                 children.append(child)
                 child_values.append(here.with_corner_replaced(old, new, n))
                 limits.append(-upper)
-        bounds, places = parts.bounds(children, child_values)
+        bounds, places = parts.upper_bounds_on_simplices(children, child_values)
         if allowed is None:
             places, tried = middles, new.value
         else:
@@ -107,7 +107,7 @@ class _Decomposition:
         self.metric, self.table, self.smooth = metric, table, metric._smooth_part
         self.is_convex = metric.shape == "convex" and not split_convex
         self.limits = None if allowed is None else allowed.inequalities
-        self.convex_intervals = [] if self.is_convex else _convex_intervals(self.smooth)
+        self.convex_intervals = [] if self.is_convex else _intervals_where_convex(self.smooth)
 
     # ---- the convex part of s: every stretch on which s' rises, less its first tangent, and straight on after it ----
     def _convex_part(self, u: FloatArray) -> FloatArray:
@@ -123,10 +123,10 @@ class _Decomposition:
         """The convex part at 1 − v less that at 1, for small v: no digits are lost, however steep h is at 1."""
         out = np.zeros_like(v)
         for _, last, _, s0, _, s1 in self.convex_intervals:
-            out += self.smooth.h_from_1(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
+            out += self.smooth.h_change_from_1(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
         return out
 
-    def _near_1_range(self) -> float:
+    def _range_of_formula_near_1(self) -> float:
         """How far from 1 the formula above holds: down to the beginning of the last stretch."""
         return min([1e-3, *(1.0 - (first if last == 1.0 else last) for first, last, *_ in self.convex_intervals)])
 
@@ -138,14 +138,14 @@ class _Decomposition:
             less[u > last] += s1 - s0
         return base - less
 
-    def at(self, grid: FloatArray) -> _CornerValues:
+    def values_at_mixtures(self, grid: FloatArray) -> _CornerValues:
         if self.is_convex:
             value = self.table.values(self.metric, grid)
             return _CornerValues(value, value, np.zeros((value.size, 0)))
         table, left = self.table, np.arange(self.table.n_cells) < self.table.n_left
         above, below = np.minimum(grid @ table.survival_rows, 1.0), np.minimum(grid @ table.cdf_rows, 1.0)
         cells = self._convex_part(above) - float(self._convex_part(np.ones(1))[0]) * left
-        tiny = left & (below < self._near_1_range())
+        tiny = left & (below < self._range_of_formula_near_1())
         cells[tiny] = self._convex_part_near_1(below[tiny])
         convex = cells @ table.cell_widths
         for place, bend in self.smooth.kinks:
@@ -156,12 +156,14 @@ class _Decomposition:
             table.values(self.metric, grid), convex, np.array(steps).reshape(len(steps), grid.shape[0]).T
         )
 
-    def bounds(self, simplices: Sequence[FloatArray], known: Sequence[_CornerValues]) -> tuple[list[float], FloatArray]:
+    def upper_bounds_on_simplices(
+        self, simplices: Sequence[FloatArray], known: Sequence[_CornerValues]
+    ) -> tuple[list[float], FloatArray]:
         """What V does not exceed on the allowed part of each simplex (−inf: it has none), and where that is."""
         planes = [at.value for at in known]
         if not self.is_convex:
             middles = np.array([corners.mean(axis=0) for corners in simplices])
-            here = self.at(middles)
+            here = self.values_at_mixtures(middles)
             concave = here.value - here.convex - here.steps.sum(axis=1)
             planes = []
             for corners, at, middle, height in zip(simplices, known, middles, concave, strict=True):
@@ -255,7 +257,7 @@ def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, 
     return np.inf if top is None else float(table.atoms.knots[0] * smooth.top + height + top.upper)
 
 
-def _convex_intervals(smooth: SmoothPart) -> list[tuple[float, float, float, float, float, float]]:
+def _intervals_where_convex(smooth: SmoothPart) -> list[tuple[float, float, float, float, float, float]]:
     """Where s is convex: (first, last, s and s' at first, s and s' at last)."""
     grid = graded_grid()
     cuts = np.array([0.0, *smooth.places, 1.0])

@@ -58,7 +58,7 @@ class _FreeShares:
         self.bound = (allowed.bound[self.limits] - self.matrix @ self.least) / self.rest
         self.equal = allowed.equal[self.limits]
 
-    def among(self, arms: NDArray[np.intp]) -> tuple[NDArray[np.intp], Polytope]:
+    def limits_for_some_arms(self, arms: NDArray[np.intp]) -> tuple[NDArray[np.intp], Polytope]:
         """The limits for some of the arms, and which of ``limits`` these are; others then have their least shares."""
         matrix = self.matrix[:, arms]
         kept = np.flatnonzero(self.equal | (matrix.max(axis=1, initial=-np.inf) > self.bound))
@@ -98,7 +98,7 @@ def maximise_concave(
             slopes = np.nan_to_num(slopes, nan=0.0, posinf=1e300, neginf=-1e300)
             arms = np.sort(np.argsort(-slopes, kind="stable")[:_MAX_JOINING_ARMS])
             weights = np.ones(table.n_arms)
-        arms = _with_feasible_support(free, arms, weights)
+        arms = _arms_with_feasible_support(free, arms, weights)
     goal = accuracy * gap_scale(metric, measured, weights / weights.sum(), scale)
     return _column_generation(metric, table, free, arms, weights, goal)
 
@@ -109,7 +109,7 @@ def gap_scale(metric: Distortion, table: SurvivalTable, weights: FloatArray, sca
     return max(abs(table.value(metric, weights)), scale, 1e-15 * width, 1e-300)
 
 
-def _with_feasible_support(free: _FreeShares, arms: NDArray[np.intp], slopes: FloatArray) -> NDArray[np.intp]:
+def _arms_with_feasible_support(free: _FreeShares, arms: NDArray[np.intp], slopes: FloatArray) -> NDArray[np.intp]:
     """The arms, and those of a mixture that keeps the limits, so that some mixture of them does."""
     if free.limits.size == 0:
         return arms
@@ -128,11 +128,11 @@ def _column_generation(
     share = np.maximum(start - free.least, 0.0)
     drop_below = 0.02
     for _ in range(_MAX_ITERATIONS):
-        kept, polytope = free.among(arms)
+        kept, polytope = free.limits_for_some_arms(arms)
         inside = polytope.interior
         if inside is None:  # without the arms that left no mixture keeps the limits
             arms = np.arange(count)
-            kept, polytope = free.among(arms)
+            kept, polytope = free.limits_for_some_arms(arms)
             inside = polytope.interior
             assert inside is not None
         used = arms[inside.arms]
@@ -162,9 +162,9 @@ def _column_generation(
             largest = int(np.argmax(found.weights))
             slopes = slopes - slopes[used[largest]] + own[largest]
         slopes = free.rest * np.where(np.isnan(slopes), -np.inf, slopes)
-        bound, rest, prices = _bound_for_all(free, kept, inside, found, slopes, arms)
+        bound, rest, prices = _upper_bound_for_all_arms(free, kept, inside, found, slopes, arms)
         if bound < upper:
-            upper, multipliers = bound, _multipliers(free, rest, prices)
+            upper, multipliers = bound, _multipliers_of_all_limits(free, rest, prices)
             if inside.arms.size < arms.size or inside.level.size - 1 + inside.bound.size < polytope.bound.size:
                 multipliers = _linear_multipliers(free.allowed, slopes / free.rest)  # some were left out
         steeper = np.setdiff1d(np.flatnonzero(rest > rest[used].max()), arms)
@@ -183,7 +183,7 @@ def _column_generation(
     return ConcaveMaximum(best, max(upper - value, 0.0) + _ROUNDING * abs(value), multipliers)
 
 
-def _bound_for_all(
+def _upper_bound_for_all_arms(
     free: _FreeShares,
     kept: NDArray[np.intp],
     inside: Interior,
@@ -215,7 +215,7 @@ def _linear_multipliers(allowed: Polytope, slopes: FloatArray) -> FloatArray:
     return top.multipliers
 
 
-def _multipliers(free: _FreeShares, rest: FloatArray, prices: FloatArray) -> FloatArray:
+def _multipliers_of_all_limits(free: _FreeShares, rest: FloatArray, prices: FloatArray) -> FloatArray:
     """The multipliers of all limits, also of those on the least shares of single arms."""
     out = np.zeros(free.allowed.bound.size)
     finite = np.isfinite(rest)

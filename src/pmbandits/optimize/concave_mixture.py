@@ -53,8 +53,8 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     else:
         gap += beyond
     if polytope is None:
-        return problem.best(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
-    return problem.best_within_limits(sparse, exact, gap, "interior point", found.multipliers)
+        return problem.make_oracle_result(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
+    return problem.make_oracle_result_within_limits(sparse, exact, gap, "interior point", found.multipliers)
 
 
 def _without_small_shares(
@@ -103,7 +103,7 @@ def _sparsest_best_mixture(
     below, above = table.rows([int(i) for i in arms])
     rows = np.hstack((below[:, : curve.split], above[:, curve.split :]))
     smooth = metric._smooth_part
-    bend = np.nan_to_num(curve.by_side(smooth.d2h_from_1, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
+    bend = np.nan_to_num(curve.by_side(smooth.d2h_change_from_1, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
     curved = np.abs(bend) > 1e-9
     for place, _ in metric.kinks:
         curved |= np.abs(curve.excess(place)) <= 1e-6

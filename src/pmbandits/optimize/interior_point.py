@@ -67,7 +67,7 @@ class InteriorPoint:
         self.flat = np.flatnonzero(table.flat)
         self.cuts_panels = bool(smooth.kinks) and self.flat.size < table.cell_widths.size
 
-    def _new_work(self) -> Work:
+    def _allocate_work_arrays(self) -> Work:
         from pmbandits.optimize import _barrier_problem as at
 
         n, cells, limits = self.n_arms, self.table.n_cells, self.limits
@@ -142,21 +142,25 @@ class InteriorPoint:
         w.numbers[at.SPLIT], w.numbers[at.IS_NEW] = split, 1.0
         return True
 
-    def _look_at(self, w: Work, weights: FloatArray) -> None:
+    def _evaluate_and_move_to(self, w: Work, weights: FloatArray) -> None:
         """Evaluate h at some weights, and be there."""
-        from pmbandits.optimize._barrier_problem import mix
+        from pmbandits.optimize._barrier_problem import fill_mixture_curve
 
         w.trial[:] = weights
-        mix(w, w.trial, w.trial_p)
+        fill_mixture_curve(w, w.trial, w.trial_p)
         w.p[:] = w.trial_p
-        self._evaluate(w)
+        self._evaluate_smooth_part(w)
 
-    def _evaluate(self, w: Work) -> None:
+    def _evaluate_smooth_part(self, w: Work) -> None:
         """The smooth part of h with its slope and bend on the curve that is tried."""
         m, smooth, p = self.split, self.smooth, w.trial_p
         low, high = p[:m], p[m:]
         if m:
-            w.h[:m], w.slope[:m], w.bend[:m] = smooth.h_from_1(low), smooth.dh_from_1(low), smooth.d2h_from_1(low)
+            w.h[:m], w.slope[:m], w.bend[:m] = (
+                smooth.h_change_from_1(low),
+                smooth.dh_change_from_1(low),
+                smooth.d2h_change_from_1(low),
+            )
         if m < p.size:
             w.h[m:], w.slope[m:], w.bend[m:] = smooth.h(high), smooth.dh(high), smooth.d2h(high)
         if self.cuts_panels:
@@ -188,21 +192,21 @@ class InteriorPoint:
         from pmbandits.optimize import _barrier_problem as at
         from pmbandits.optimize import _interior_point as steps
 
-        limits, w = self.limits, self._new_work()
+        limits, w = self.limits, self._allocate_work_arrays()
         number = w.numbers
         number[at.GOAL], number[at.SMALLEST_TAU] = goal, 0.02 * goal / (self.n_arms + limits.bound.size)
-        w.weights[:] = limits.from_start(start)
+        w.weights[:] = limits.strictly_feasible_near(start)
         w.slack[:] = limits.slack(w.weights)
         self._split_at_median(w, w.weights)
         with np.errstate(all="ignore"):
-            self._look_at(w, w.weights)
-            steps.begin(w)
+            self._evaluate_and_move_to(w, w.weights)
+            steps.start_interior_point(w)
             for _ in range(_MAX_EVALUATIONS):
                 code = steps.advance(w, False)
                 if code in (steps.TURN, steps.STALLED):
                     is_turned = w.p.size > 0 and float(w.p.max()) > steps.TURN_ABOVE
                     if is_turned and self._split_at_median(w, w.weights):
-                        self._look_at(w, w.weights)
+                        self._evaluate_and_move_to(w, w.weights)
                         continue
                     if code == steps.STALLED:
                         self._optimise_multipliers(w)
@@ -211,7 +215,7 @@ class InteriorPoint:
                     code = steps.advance(w, True)
                 if code == steps.DONE:
                     break
-                self._evaluate(w)
+                self._evaluate_smooth_part(w)
         return Solution(
             w.best,
             float(number[at.VALUE]),
@@ -282,7 +286,7 @@ class InteriorPoint:
             plane[nodes] += slopes * dual
         slope = rows @ plane
         height += float(cost @ duals) - float(slope @ a)
-        upper = height + limits.highest_with(slope, multipliers, prices)
+        upper = height + limits.linear_upper_bound_from_prices(slope, multipliers, prices)
         if upper < w.numbers[at.UPPER]:
             w.plane[:], w.plane_price[:], w.plane_equal_price[:] = plane, multipliers, prices
             w.numbers[at.UPPER], w.numbers[at.HEIGHT], w.numbers[at.PLANE_SPLIT] = upper, height, self.split

@@ -91,7 +91,9 @@ def _search_any_shape(metric: Distortion, table: SurvivalTable, allowed: Polytop
     columns /= columns.sum(axis=1, keepdims=True)
     weights, value, starts = columns[0], table.value(metric, columns[0]), 0
     for _ in range(_MAX_ROUNDS):
-        (shares, _), _, more = multistart_search(partial(table.with_mixtures(columns).values, metric), columns.shape[0])
+        (shares, _), _, more = multistart_search(
+            partial(table.table_of_mixtures(columns).values, metric), columns.shape[0]
+        )
         shares, starts = np.where(shares < 1e-12, 0.0, shares), starts + more
         weights = shares / shares.sum() @ columns
         value = table.value(metric, weights)

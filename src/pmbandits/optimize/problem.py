@@ -38,7 +38,7 @@ class Problem:
     table: SurvivalTable
 
     @cached_property
-    def unseen_utility(self) -> float:
+    def utility_hidden_between_samples(self) -> float:
         """How much utility a user's function may hide between the places where it was looked at; inf if not known.
 
         What is known of its shape and peaks was found on a grid. With a Hölder pair (q, C) it leaves the straight lines
@@ -54,7 +54,7 @@ class Problem:
                 return np.inf
             if not isinstance(term, Custom) or (one_sided and term.shape_is_stated):
                 continue
-            pair = term._modulus()
+            pair = term._holder_modulus_or_reason()
             if isinstance(pair, str):
                 return np.inf
             q, constant = pair
@@ -68,7 +68,7 @@ class Problem:
         """Whether a gap is small enough to be a proof; also false if it is not a number."""
         return gap == 0.0 or gap <= _MAX_USEFUL_GAP * max(abs(value), self.scale)
 
-    def best(
+    def make_oracle_result(
         self,
         weights: FloatArray,
         value: float,
@@ -79,8 +79,10 @@ class Problem:
         unique: bool | None = None,
         alternative: FloatArray | None = None,
     ) -> OracleResult:
-        gap += self.unseen_utility if np.isfinite(self.unseen_utility) else 0.0
-        certified = certified and bool(np.isfinite(self.unseen_utility)) and self.is_certificate(value, gap)
+        gap += self.utility_hidden_between_samples if np.isfinite(self.utility_hidden_between_samples) else 0.0
+        certified = (
+            certified and bool(np.isfinite(self.utility_hidden_between_samples)) and self.is_certificate(value, gap)
+        )
         tie = value == self.corners[self.arm] and np.count_nonzero(weights) > 1
         if value < self.corners[self.arm] or tie:
             # Rounding, or a search that found nothing better: the best arm itself is a mixture too.
@@ -105,17 +107,17 @@ class Problem:
             names=self.names,
         )
 
-    def best_within_limits(
+    def make_oracle_result_within_limits(
         self, weights: FloatArray, value: float, gap: float, method: str, multipliers: FloatArray | None = None
     ) -> OracleResult:
         """The answer within limits; without ``multipliers`` they are not known."""
         weights = np.where(weights < 1e-15, 0.0, weights)
-        gap += self.unseen_utility if np.isfinite(self.unseen_utility) else 0.0
+        gap += self.utility_hidden_between_samples if np.isfinite(self.utility_hidden_between_samples) else 0.0
         return OracleResult(
             weights=weights / weights.sum(),
             value=value,
             gap=gap,
-            certified=bool(np.isfinite(self.unseen_utility)) and self.is_certificate(value, gap),
+            certified=bool(np.isfinite(self.utility_hidden_between_samples)) and self.is_certificate(value, gap),
             best_arm=self.arm,
             best_arm_value=float(self.corners[self.arm]),
             unique=None,

@@ -98,11 +98,11 @@ class OracleResult:
         ]
         if self.limits is not None:
             rows.append(("within the limits", str(self.limits)))
-        shares = _html.bar_table(
+        shares = _html.html_share_bars(
             [self.names[i] for i in used], [float(self.weights[i]) for i in used], places=used.tolist()
         )
         title = "The best mixture" if self.is_mixture else "One arm is best"
-        return _html.titled_block(title, _html.side_by_side(shares, _html.table((), rows)))
+        return _html.html_titled_block(title, _html.html_side_by_side(shares, _html.html_table((), rows)))
 
     def __repr__(self) -> str:
         used = ", ".join(f"{self.names[i]}: {self.weights[i]:.6g}" for i in np.flatnonzero(self.weights > 0.0)[:8])

@@ -27,7 +27,7 @@ def best_mixture_within_limits(problem: Problem, kept: Limits) -> OracleResult:
     found = maximise(metric, problem.table, polytope=polytope, scale=problem.scale)
     exact = value_of_mixture(metric, problem.distributions, found.weights)
     gap = max(found.upper - exact, 0.0) + problem.table.error + abs(exact - found.value)
-    return problem.best_within_limits(found.weights, exact, gap, found.method, found.multipliers)
+    return problem.make_oracle_result_within_limits(found.weights, exact, gap, found.method, found.multipliers)
 
 
 def _solve_two_point(problem: Problem, polytope: Polytope) -> OracleResult:
@@ -51,6 +51,6 @@ def _solve_two_point(problem: Problem, polytope: Polytope) -> OracleResult:
         multipliers = slope * (up.multipliers if share == 1.0 else -down.multipliers)
     weights = (1.0 - share) * down.at + share * up.at
     gap = (high - low) * max(widest - top.value, 0.0)
-    return problem.best_within_limits(
+    return problem.make_oracle_result_within_limits(
         weights, value, gap, "reachable mean", multipliers if metric.shape != "neither" else None
     )

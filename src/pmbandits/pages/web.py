@@ -63,7 +63,7 @@ def html_page(template: str, **values: Any) -> str:
 
 @cache
 def _templates() -> Environment:
-    return _html.environment(lambda name: asset_files()[name].decode())
+    return _html.jinja_environment(lambda name: asset_files()[name].decode())
 
 
 def asset_response(name: str) -> Response:
@@ -196,7 +196,7 @@ class LocalTokenMiddleware:
             return
         if scope["type"] != "http":  # no web sockets here
             return
-        refusal = self._refusal(scope)
+        refusal = self._reason_to_refuse(scope)
         if refusal:
             from starlette.responses import PlainTextResponse
 
@@ -205,7 +205,7 @@ class LocalTokenMiddleware:
         _, _, rest = scope["path"].lstrip("/").partition("/")
         await self.app({**scope, "path": "/" + rest, "raw_path": b"/" + rest.encode()}, receive, send)
 
-    def _refusal(self, scope: Any) -> str:
+    def _reason_to_refuse(self, scope: Any) -> str:
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))

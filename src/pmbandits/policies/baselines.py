@@ -42,7 +42,7 @@ def choose_uniform(memory: int) -> int:
 
 
 @kernel
-def keep_mixture(memory: int) -> None:
+def leave_mixture_unchanged(memory: int) -> None:
     """The mixture never changes."""
     s = unpack(memory)
     s.dirty = 0
@@ -56,7 +56,7 @@ def choose_fixed_arm(memory: int) -> int:
 
 
 @kernel
-def begin_fixed_arm(memory: int) -> None:
+def set_mixture_to_fixed_arm(memory: int) -> None:
     """The mixture is that arm alone."""
     s = unpack_arm(memory)
     play_alone(s, s.arm)
@@ -83,7 +83,7 @@ def choose_ucb1(memory: int) -> int:
 
 
 @kernel
-def update_by_mean(memory: int) -> None:
+def set_mixture_to_largest_mean(memory: int) -> None:
     """The mixture is the arm with the largest mean so far."""
     s = unpack(memory)
     arm, best = 0, -np.inf
@@ -100,7 +100,7 @@ class MeanPolicy(Policy):
         return Mean()
 
 
-class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=keep_mixture):
+class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=leave_mixture_unchanged):
     """Play every arm equally often: in every K rounds each of the K arms once, in random order.
 
     It learns nothing, and is here for comparison.
@@ -125,7 +125,9 @@ def _check_arm(name: str, value: Any) -> int | str:
     return value if isinstance(value, str) else _validation.whole(name, value, 0)
 
 
-class SolitaryArm(MeanPolicy, name="solitary_arm", choose=choose_fixed_arm, update=keep_mixture, unpack=unpack_arm):
+class SolitaryArm(
+    MeanPolicy, name="solitary_arm", choose=choose_fixed_arm, update=leave_mixture_unchanged, unpack=unpack_arm
+):
     """Play always the same arm. It learns nothing, and is here for comparison.
 
     Parameters
@@ -147,10 +149,10 @@ class SolitaryArm(MeanPolicy, name="solitary_arm", choose=choose_fixed_arm, upda
         if arm not in self._active_arms:
             raise ValueError(f"SolitaryArm plays {self.names[arm]} alone, so that arm must play.")
         place = self._active_arms.index(arm)
-        return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=begin_fixed_arm)
+        return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=set_mixture_to_fixed_arm)
 
 
-class UCB1(MeanPolicy, name="ucb1", choose=choose_ucb1, update=update_by_mean, unpack=unpack_scale):
+class UCB1(MeanPolicy, name="ucb1", choose=choose_ucb1, update=set_mixture_to_largest_mean, unpack=unpack_scale):
     """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
 
     It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.

@@ -66,7 +66,7 @@ def leader_stays_ahead(s: Any) -> bool:
         for i in range(k):
             least[i], most[i] = radius_after(s, s.n_rewards[i] + ahead), radius_after(s, s.n_rewards[i])
     else:
-        sure_low, sure_high = look_ahead.guaranteed_intervals(s, ahead)
+        sure_low, sure_high = look_ahead.intervals_kept_for_next_rewards(s, ahead)
         maybe_low, maybe_high = look_ahead.widest_possible_intervals(s, ahead)
         for i in range(k):
             least[i] = max(sure_high[i] - share_high[i], share_low[i] - sure_low[i], 0.0)

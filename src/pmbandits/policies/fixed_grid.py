@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.engine.grid_choice import search_numbers, use_continuous_search
+from pmbandits.engine.grid_choice import search_options_as_state_numbers, use_continuous_search
 from pmbandits.engine.options import (
     above,
     check_confidence,
@@ -19,7 +19,7 @@ from pmbandits.engine.options import (
 )
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.share_constraints import feasible_floor, project_grid
+from pmbandits.engine.share_constraints import feasible_share_floor, project_grid
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size, ucb_grid
 from pmbandits.mixtures._index import due
@@ -84,7 +84,7 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
             epsilon=spacing,
             numbers={
                 "exploration": o["exploration"],
-                **search_numbers(continuous, feasible_floor(self.limits, 0.5 * spacing)),
+                **search_options_as_state_numbers(continuous, feasible_share_floor(self.limits, 0.5 * spacing)),
             },
             confidence=chosen,
         )

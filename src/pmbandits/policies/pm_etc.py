@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.engine.confidence_choice import tail_numbers
-from pmbandits.engine.grid_choice import check_beta, check_ties, schedule_epsilon, search_numbers
+from pmbandits.engine.confidence_choice import tail_assumption_as_state_numbers
+from pmbandits.engine.grid_choice import (
+    check_beta,
+    check_ties,
+    epsilon_and_whether_continuous,
+    search_options_as_state_numbers,
+)
 from pmbandits.engine.options import above, check_search, known_estimates, option, share, whole
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
@@ -31,7 +36,7 @@ unpack = state(horizon=int, explore=int, committed=int, rest_arm=int)
 
 
 @step("state -> none")
-def commit_mixture(s: Any) -> None:
+def set_mix_to_largest_utility(s: Any) -> None:
     """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
     if s.continuous == 1:
         if s.n_limited == 0:
@@ -51,7 +56,7 @@ def choose(memory: int) -> int:
     if s.committed == 0 and not ready(s):  # rewards are late: nothing to commit to yet
         return pull(s, fewest(s))
     if s.committed == 0:  # eq:ETC_alpha, once
-        commit_mixture(s)
+        set_mix_to_largest_utility(s)
         s.committed = 1
     if s.t >= s.horizon or s.n_limited > 0:  # the paper stops here; whoever goes on keeps the proportions
         return pull(s, most_behind(s))
@@ -66,7 +71,7 @@ def update(memory: int) -> None:
     """Update the mixture with the newest rewards, until the policy has committed."""
     s = unpack(memory)
     if s.committed == 0 and s.dirty == 1 and ready(s):
-        commit_mixture(s)
+        set_mix_to_largest_utility(s)
 
 
 def check_share_or_none(name: str, value: Any) -> float | None:
@@ -136,10 +141,10 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
         o = self.options
         horizon: int = o["horizon"]
         if isinstance(support, Heavy):
-            tail_numbers(metric, support)  # says why, where the metric can be infinite
-        elif isinstance(support, Real) and not isinstance(metric._modulus(), str):
+            tail_assumption_as_state_numbers(metric, support)  # says why, where the metric can be infinite
+        elif isinstance(support, Real) and not isinstance(metric._holder_modulus_or_reason(), str):
             metric.holder(support)  # says why, where the metric needs a bounded support
-        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "etc", None)
+        epsilon, continuous = epsilon_and_whether_continuous(o, metric, n_arms, support, "etc", None)
         rest_arm = n_arms - 1 if o["rest_arm"] is None else o["rest_arm"]
         if rest_arm >= n_arms:
             raise ValueError(f"rest_arm={rest_arm} is no arm: arms are numbered 0 to {n_arms - 1}.")
@@ -168,7 +173,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
                 "horizon": max(horizon - self._clock_start, 0),
                 "explore": each,
                 "rest_arm": rest_arm,
-                **search_numbers(continuous, 0.0, o["ties"]),
+                **search_options_as_state_numbers(continuous, 0.0, o["ties"]),
             },
         )
 

@@ -7,7 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmbandits.engine.grid_choice import check_beta, check_ties, schedule_epsilon, search_numbers
+from pmbandits.engine.grid_choice import (
+    check_beta,
+    check_ties,
+    epsilon_and_whether_continuous,
+    search_options_as_state_numbers,
+)
 from pmbandits.engine.options import (
     above,
     check_confidence,
@@ -20,7 +25,7 @@ from pmbandits.engine.options import (
 )
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.share_constraints import feasible_floor, project_grid
+from pmbandits.engine.share_constraints import feasible_share_floor, project_grid
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import ucb_grid
 from pmbandits.mixtures._continuous_search import update_optimistic_mixture
@@ -123,7 +128,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         o = self.options
         chosen = self.choose_confidence_set(support, n_arms, needs_wasserstein=self._adds_bonus)
-        epsilon, continuous = schedule_epsilon(o, metric, n_arms, support, "ucb", chosen, self.limits)
+        epsilon, continuous = epsilon_and_whether_continuous(o, metric, n_arms, support, "ucb", chosen, self.limits)
         each = max(1, math.ceil(o["rho"] * o["horizon"] * epsilon / 4.0))
         if each * n_arms > o["horizon"]:
             raise ValueError(
@@ -135,7 +140,9 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
             epsilon=epsilon,
             numbers={
                 "explore": each,
-                **search_numbers(continuous, feasible_floor(self.limits, 0.5 * epsilon), o["ties"]),
+                **search_options_as_state_numbers(
+                    continuous, feasible_share_floor(self.limits, 0.5 * epsilon), o["ties"]
+                ),
             },
             confidence=chosen,
         )

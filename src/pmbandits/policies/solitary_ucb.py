@@ -13,9 +13,13 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._index import holder_utility_change
+from pmbandits.mixtures._index import max_utility_change_by_holder
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies.published._functionals import empirical_utilities, optimistic_utilities, update_by_utility
+from pmbandits.policies.published._functionals import (
+    empirical_utilities,
+    optimistic_utilities,
+    set_mixture_to_largest_utility,
+)
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
@@ -31,7 +35,7 @@ def choose(memory: int) -> int:
     if s.additive == 1:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
-            s.index[i] += holder_utility_change(s, wasserstein_radius(s, i))
+            s.index[i] += max_utility_change_by_holder(s, wasserstein_radius(s, i))
     elif s.bounded == 0 and not has_tail_assumption(s):
         empirical_utilities(s, s.index)
         for i in range(s.n_arms):
@@ -47,7 +51,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=update_by_utility, unpack=unpack):
+class SolitaryUCB(Policy, name="solitary_ucb", choose=choose, update=set_mixture_to_largest_utility, unpack=unpack):
     """PM-UCB-M or CE-UCB-M over single arms: for risk-sensitive bandits, where only one arm may be played.
 
     The paper compares with risk-sensitive bandits by letting its algorithms decide for one arm (ε = 1). The grid of

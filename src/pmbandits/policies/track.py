@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits.confidence import ConfidenceSet
-from pmbandits.engine.confidence_choice import tail_numbers
+from pmbandits.engine.confidence_choice import tail_assumption_as_state_numbers
 from pmbandits.engine.options import (
     above,
     check_confidence,
@@ -66,7 +66,7 @@ class TrackingPolicy(Policy, uses_sets=False):
     keep: str = option(default="exact", alias="estimates", check=known_estimates)
     forgets: ClassVar[bool] = True
 
-    def confidence_for_readers(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
+    def confidence_set_if_bounds_hold(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
         """The confidence sets, where a bound holds; refuses to certify without any."""
         chosen, share = self._confidence_where_bounds_hold(metric, n_arms, support), self.options["certify"]
         if share > 0.0 and chosen is None:
@@ -86,7 +86,7 @@ class TrackingPolicy(Policy, uses_sets=False):
             return chosen
         try:
             if chosen.kind == "kl_band":
-                tail_numbers(metric, support, chosen)
+                tail_assumption_as_state_numbers(metric, support, chosen)
             else:
                 metric.holder(support)
         except ValueError:
@@ -159,5 +159,5 @@ class Track(TrackingPolicy, name="track", choose=choose, choose_certifying=choos
         return Setup(
             grid=np.zeros((0, n_arms)),
             numbers={"exploration": o["exploration"], "search_tolerance": o["tolerance"], "certify": o["certify"]},
-            confidence=self.confidence_for_readers(metric, n_arms, support),
+            confidence=self.confidence_set_if_bounds_hold(metric, n_arms, support),
         )

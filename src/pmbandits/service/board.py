@@ -96,7 +96,7 @@ def _overview_entry(
         mixture = np.asarray(policy.mixture)
         arms = view.arms_with_colours(policy.names)
         for arm, share in zip(arms, mixture, strict=True):
-            arm["wanted"] = view.share(share)
+            arm["wanted"] = view.clean_share(share)
         out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": format_shares(policy.names, mixture)}
         playing = set(policy.playing)
         warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]
@@ -250,7 +250,8 @@ def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -
     async def list_stream(request: Request) -> Response:
         key = request.scope["pmbandits.key"]
         return stream_until_revoked(
-            view.stream(lambda: board.overview.change_marker(key), board.notifier, every=OVERVIEW_SECONDS), key
+            view.server_sent_events(lambda: board.overview.change_marker(key), board.notifier, every=OVERVIEW_SECONDS),
+            key,
         )
 
     @app.get("/board/{name}", include_in_schema=False)

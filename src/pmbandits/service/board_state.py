@@ -104,7 +104,7 @@ class BoardState:
         if self._run is None or self._run.done():
             self._run = asyncio.get_running_loop().create_task(self._refresh_while_watched())
         try:
-            async for message in view.stream(self._current_version, self.notifier, every=5.0):
+            async for message in view.server_sent_events(self._current_version, self.notifier, every=5.0):
                 yield message
         finally:
             self.viewers -= 1
@@ -212,7 +212,7 @@ class BoardState:
         arms = view.arms_with_colours(policy.names)
         for arm, share, n, waits in zip(arms, mixture, pulls.tolist(), pending.tolist(), strict=True):
             arm |= {"plays": arm["name"] in playing, "retired": arm["name"] in retired, "pulls": n, "pending": waits,
-                    "played": view.share(n / t) if t else None, "wanted": view.share(share)}  # fmt: skip
+                    "played": view.clean_share(n / t) if t else None, "wanted": view.clean_share(share)}  # fmt: skip
         played = [round(100.0 * n / max(t, 1), 3) for n in pulls.tolist()]
         self._set_present_point(
             t, {"played": played, "wanted": [round(100.0 * share, 3) for share in mixture.tolist()]}

@@ -25,7 +25,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.ticket_methods import rounds_and_mixture
+from pmbandits.engine.ticket_methods import rounds_since_arms_changed_and_mixture
 from pmbandits.service.events import ASK, StoredEvent
 
 POLICY, RANDOMISED = "policy", "randomised"  # how the arm of an ask is found: as the policy says, or drawn
@@ -92,7 +92,7 @@ class Draws:
 
 def new_probabilities(policy: Policy) -> str:
     """The probabilities that follow from a policy now, as the data of an event."""
-    since, mixture = rounds_and_mixture(policy)
+    since, mixture = rounds_since_arms_changed_and_mixture(policy)
     playing = set(policy.playing)
     plays = np.array([name in playing for name in policy.names])
     k, weights = int(plays.sum()), np.where(plays, mixture, 0.0)

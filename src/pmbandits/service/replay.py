@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pmbandits import __version__
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.registry import by_name
+from pmbandits.engine.registry import policy_by_name
 from pmbandits.engine.ticket_methods import PropensityReader, ask_with_propensities
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.policies import load
@@ -53,7 +53,7 @@ class Diverged(RuntimeError):
 def policy_from_spec(spec: dict[str, Any]) -> Policy:
     """Make the policy that a specification describes, before its first event."""
     limits = {} if spec.get("shares") is None else {"shares": spec["shares"]}
-    recipe = by_name(spec["policy"], _DEFAULT_HORIZON, {**spec.get("options", {}), **limits})
+    recipe = policy_by_name(spec["policy"], _DEFAULT_HORIZON, {**spec.get("options", {}), **limits})
     arms = spec["arms"]
     return recipe.bind(
         find_metric(spec["metric"]), len(arms), Support.from_dict(spec["support"]), names=arms, seed=spec.get("seed", 0)

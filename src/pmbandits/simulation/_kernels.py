@@ -284,7 +284,7 @@ def comes_before(heap: IntArray, row: int, due: int, pulled: int) -> bool:
 
 
 @step("table of ints, floats, int, int -> none")
-def move_row(heap: IntArray, heap_rewards: FloatArray, source: int, into: int) -> None:
+def copy_heap_row(heap: IntArray, heap_rewards: FloatArray, source: int, into: int) -> None:
     """Copy one row of the heap over another."""
     for column in range(3):
         heap[into, column] = heap[source, column]
@@ -301,7 +301,7 @@ def push_reward(
     """
     slot = size
     while slot > 0 and not comes_before(heap, (slot - 1) // 2, due, pulled):
-        move_row(heap, heap_rewards, (slot - 1) // 2, slot)
+        copy_heap_row(heap, heap_rewards, (slot - 1) // 2, slot)
         slot = (slot - 1) // 2
     heap[slot, DUE_ROUND], heap[slot, PULL_ROUND], heap[slot, PULLED_ARM], heap_rewards[slot] = due, pulled, arm, reward
 
@@ -316,9 +316,9 @@ def pop_reward(heap: IntArray, heap_rewards: FloatArray, size: int) -> None:
             child += 1
         if not comes_before(heap, child, heap[last, DUE_ROUND], heap[last, PULL_ROUND]):
             break
-        move_row(heap, heap_rewards, child, slot)
+        copy_heap_row(heap, heap_rewards, child, slot)
         slot, child = child, 2 * child + 1
-    move_row(heap, heap_rewards, last, slot)
+    copy_heap_row(heap, heap_rewards, last, slot)
 
 
 @kernel

@@ -10,7 +10,7 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.stopping import goal_met, parse_goal, require_guarantee, within_horizon
+from pmbandits.engine.stopping import goal_met, is_within_set_horizon, parse_goal, require_guarantee
 from pmbandits.simulation.progress import ProgressBar
 
 CHECK_FRACTION = 50  # certainty is checked again after t // CHECK_FRACTION more rounds
@@ -87,7 +87,7 @@ def run_until(
         with ProgressBar(most or UNKNOWN_TOTAL, shown=progress, label=f"until the regret is at most {goal}") as bar:
             while True:
                 if rounds >= next_check or rounds == most:
-                    mixture, valid = policy.mixture, within_horizon(policy)
+                    mixture, valid = policy.mixture, is_within_set_horizon(policy)
                     found_certainty = policy.certainty(mixture)
                     certain = valid and goal_met(goal, found_certainty)
                     if certain or not valid or rounds == most:

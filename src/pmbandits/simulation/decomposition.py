@@ -16,7 +16,7 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.engine.registry import REGISTRY
-from pmbandits.engine.share_constraints import limited
+from pmbandits.engine.share_constraints import do_options_have_limits
 from pmbandits.mixtures import etc_grid, ucb_grid
 from pmbandits.optimize import utilities
 from pmbandits.schedules import refinement_phases
@@ -132,7 +132,7 @@ def _grid_of_policy(run: Run, label: str, horizon: int) -> tuple[FloatArray | No
         options["confidence"] = "auto"  # one of your own; it has no say in the grid
     if "horizon" in options:
         options["horizon"] = horizon
-    if "shares" in run.spec and not limited(options):
+    if "shares" in run.spec and not do_options_have_limits(options):
         options["shares"] = run.spec["shares"]
     made = REGISTRY[name](run.metric, n_arms=count, support=run.bandit.support, names=run.bandit.names, **options)
     memory = made._memory

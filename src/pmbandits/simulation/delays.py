@@ -96,7 +96,7 @@ class DelayTable:
         if delays is not None and not self._drawn:
             self.table = delays.table(seed, trial, 0)
 
-    def known_until(self, now: int) -> int:
+    def draw_chunk_of_next_round(self, now: int) -> int:
         """Draw the delays of the chunk in which the next round lies, and return the last round of this chunk."""
         if not self._drawn:
             return NEVER
@@ -109,7 +109,7 @@ class DelayTable:
 
     def due(self, now: int, bandit_arm: int) -> int:
         """Return the round after which the reward of the round ``now``, counted from 1, comes: the end of a batch."""
-        self.known_until(now - 1)
+        self.draw_chunk_of_next_round(now - 1)
         rows, columns = self.table.shape
         delay = int(self.table[min(now - 1 - self.first_round, rows - 1), min(bandit_arm, columns - 1)])
         return -(-(now + delay) // self.batch) * self.batch
@@ -119,9 +119,9 @@ def _parse_delay(given: Any, name: str) -> Any:
     if _validation.is_number(given):
         return _validation.whole(name, given, 0, NEVER)
     if is_new_distribution(given):
-        from pmbandits.tables.scipy_distributions import frozen_of_new
+        from pmbandits.tables.scipy_distributions import frozen_from_new_kind
 
-        given = frozen_of_new(given)
+        given = frozen_from_new_kind(given)
     if not (is_distribution(given) or callable(given)):
         raise TypeError(f"{name} must be {_HELP}; got {_validation.short(given)}.")
     _sample_delays(given, np.random.default_rng(0), name)  # an invalid delay raises an error before anything is played

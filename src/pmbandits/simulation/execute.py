@@ -19,7 +19,7 @@ from pmbandits.constraints import Shares
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
-from pmbandits.simulation.files import why_impossible
+from pmbandits.simulation.files import why_trial_is_impossible
 from pmbandits.simulation.journal import Journal, TrialResult, decode
 from pmbandits.simulation.policy_specs import PolicySpec
 from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare
@@ -257,7 +257,7 @@ def _check_journal_row(row: TrialResult, experiment: Experiment, entry: PolicyAt
         pulls, mixture = np.reshape(row["pulls"], (-1, k)), np.reshape(row["mixture"], (t.size, k))
         times = np.concatenate((t, moment_ends))
         order = np.argsort(times, kind="stable")
-        problem = why_impossible(times[order], pulls[order], mixture)
+        problem = why_trial_is_impossible(times[order], pulls[order], mixture)
     if problem is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
         problem = "its phases or its seconds cannot be"
     if problem is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():

@@ -115,7 +115,7 @@ def table_checksum(table: pa.Table, text: bytes) -> bytes:
 # ---- whether what a run file or a journal says can be the result of a simulation ------------------------------
 
 
-def why_impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
+def why_trial_is_impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
     """Return why pulls and mixtures at checkpoints (rows) cannot come from a trial; ``None`` if they can."""
     if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
         return "the pulls do not add up to the number of rounds"
@@ -217,7 +217,7 @@ def check_table(table: pa.Table, provenance: Any) -> None:
                 raise ValueError("checkpoints")
             for first in range(at, at + count, each):
                 part = slice(first, first + each)
-                if why_impossible(times[0], pulls[part], mixture[part]) is not None:
+                if why_trial_is_impossible(times[0], pulls[part], mixture[part]) is not None:
                     raise ValueError("pulls")
             at += count
     if at != t.size:

@@ -68,7 +68,7 @@ class FolderReader:
     def _read_spec(self) -> None:
         """Read what is played, and forget all trials."""
         try:
-            self._spec_stamp = self._stamp()
+            self._spec_stamp = self._spec_file_stamp()
             if self._spec_stamp[1] > _MAX_SPEC_BYTES:
                 raise ValueError("size")
             self.spec: dict[str, Any] = json.loads(self._spec_file.read_bytes())
@@ -79,7 +79,7 @@ class FolderReader:
             self.trials = [int(trial) for trial in self.spec["trials"]]
             self.metric_text = str(self.spec["metric_text"])
             self.lines = [
-                PolicyLine(str(policy["label"]), int(h), wanted.up_to(int(h)))
+                PolicyLine(str(policy["label"]), int(h), wanted.checkpoints_of_run(int(h)))
                 for policy in self.spec["policies"]
                 for h in policy["horizons"]
             ]
@@ -90,7 +90,7 @@ class FolderReader:
         self._run: Run | None = None
         self._forget_trials()
 
-    def _stamp(self) -> tuple[int, int]:
+    def _spec_file_stamp(self) -> tuple[int, int]:
         found = self._spec_file.stat()
         return found.st_mtime_ns, found.st_size
 
@@ -99,7 +99,7 @@ class FolderReader:
 
     def refresh(self) -> bool:
         """Read what was added to the folder; return whether there was something."""
-        if self._stamp() != self._spec_stamp:  # the same call may have been repeated with more trials
+        if self._spec_file_stamp() != self._spec_stamp:  # the same call may have been repeated with more trials
             self._read_spec()
         size, before = self._journal.stat().st_size, self.done
         if size < self._offset:  # its damaged end was cut off
@@ -144,7 +144,7 @@ class FolderReader:
         """Whether everything is played."""
         return self.done >= self.total
 
-    def known(self) -> tuple[Distortion, Bandit, OracleResult] | None:
+    def true_instance_and_best_mixture(self) -> tuple[Distortion, Bandit, OracleResult] | None:
         """Return metric, true arms and best mixture; ``None`` if arms change or cannot be restored from the file."""
         if isinstance(self._known, bool):
             self._known = None
@@ -158,7 +158,7 @@ class FolderReader:
 
     def arm_utilities(self) -> FloatArray | None:
         """Return the utility of each arm alone; ``None`` where it is not known."""
-        known = self.known()
+        known = self.true_instance_and_best_mixture()
         if self._arm_utilities is None and known is not None:
             self._arm_utilities = utilities(known[0], known[1], np.eye(len(self.names)))
         return self._arm_utilities
@@ -168,7 +168,10 @@ class FolderReader:
 
         Where arms change it is known when the run is finished, from ``run.parquet``.
         """
-        known, shares = self.known(), [trial.played for trial in self.finished_trials[line].values()]
+        known, shares = (
+            self.true_instance_and_best_mixture(),
+            [trial.played for trial in self.finished_trials[line].values()],
+        )
         if not shares or (known is None and not self.finished):
             return None
         if known is not None:

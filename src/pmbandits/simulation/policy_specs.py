@@ -12,7 +12,7 @@ import numpy as np
 import pmbandits.policies  # noqa: F401 (so that all policies are known by name)
 from pmbandits import _validation
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.registry import by_name
+from pmbandits.engine.registry import policy_by_name
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode
 from pmbandits.simulation.code_hash import code_hash
@@ -33,7 +33,7 @@ def parse_policies(policies: Any, horizon: int) -> dict[str, Policy | PythonPoli
     else:
         made = [_parse_policy(given, horizon) for given in policies]
         named = {}
-        for label, recipe in zip(default_labels(made), made, strict=True):
+        for label, recipe in zip(default_policy_labels(made), made, strict=True):
             named[label] = replace(recipe, label=label) if isinstance(recipe, PythonPolicy) else recipe
     strange = next((label for label in named if _validation.readable(label) != label), None)
     if strange is not None:
@@ -47,7 +47,7 @@ def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy 
     if isinstance(given, Policy):
         return given
     if isinstance(given, str):
-        return by_name(given, horizon)
+        return policy_by_name(given, horizon)
     if isinstance(given, type) and issubclass(given, Policy):
         raise TypeError(f"{given.__name__} is a class; write {given.__name__}(...).")
     if callable(given):
@@ -63,7 +63,7 @@ def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy 
     )
 
 
-def default_labels(made: Sequence[Policy | PythonPolicy]) -> list[str]:
+def default_policy_labels(made: Sequence[Policy | PythonPolicy]) -> list[str]:
     """Return a label for each policy: its class name, with the options in which policies of one class differ."""
     found: list[str] = []
     for recipe in made:

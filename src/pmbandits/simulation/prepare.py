@@ -17,7 +17,7 @@ from pmbandits.arms import Bandit, check_within_support
 from pmbandits.changing import Changing
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.share_constraints import limited
+from pmbandits.engine.share_constraints import do_options_have_limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle
@@ -124,7 +124,7 @@ def prepare(
             else:
                 policy = _bind_policy(label, recipe, timeline, metric, rounds, share_limits, several=len(horizons) > 1)
                 _check_schedule_accepted(policy, label, timeline)
-            entries.append(PolicyAtHorizon(label, policy, rounds, wanted.up_to(rounds)))
+            entries.append(PolicyAtHorizon(label, policy, rounds, wanted.checkpoints_of_run(rounds)))
         described.append({"label": label, **policy_to_dict(recipe, metric), "horizons": mine})
     spec = {
         "bandit": bandit.to_dict() if isinstance(bandit, Bandit) else bandit.to_dict(max(horizons)),
@@ -210,7 +210,7 @@ def _bind_policy(
             check_within_support(recipe.support, arms.distributions, arms.names)
     options = dict(recipe.options)
     mine = _limits_among(share_limits, bandit)
-    if mine is not None and not limited(options):
+    if mine is not None and not do_options_have_limits(options):
         options["shares"] = mine
     if "horizon" in options:
         if several:
@@ -289,7 +289,7 @@ class Checkpoints:
         """The checkpoints as JSON for the specification: their number, or their rounds."""
         return self.count if self.times is None else self.times
 
-    def up_to(self, rounds: int) -> NDArray[np.int64]:
+    def checkpoints_of_run(self, rounds: int) -> NDArray[np.int64]:
         """The checkpoints of a run; its end is always one, and so are shorter horizons."""
         if self.times is None:
             spaced = np.linspace if self.moment_ends else np.geomspace  # where things change, all times count alike

@@ -155,7 +155,7 @@ class PythonPlayer:
                     arm = given if type(given) is int else int(given) if isinstance(given, np.integer) else -1
                     known = 0 <= arm < len(bandit_arms)
                     if not known or not (timeline.is_stationary or bandit_arms[arm] in moment.playing):
-                        arms = self._known_arms_text(moment, bandit_arms)
+                        arms = self._playing_arms_text(moment, bandit_arms)
                         self._raise_policy_error(trial, now, f"ask() returned {_validation.short(given)}; {arms}")
                     bandit_arm = bandit_arms[arm]
                     if not drawn[bandit_arm]:
@@ -197,7 +197,7 @@ class PythonPlayer:
         if event.verb == "add":
             bandit_arms.append(self.names.index(event.arm))
 
-    def _known_arms_text(self, moment: Moment, bandit_arms: list[int]) -> str:
+    def _playing_arms_text(self, moment: Moment, bandit_arms: list[int]) -> str:
         if self.timeline.is_stationary:
             return f"the arms are 0 to {len(bandit_arms) - 1}"
         return f"the arms that play are {', '.join(str(bandit_arms.index(i)) for i in moment.playing)}"

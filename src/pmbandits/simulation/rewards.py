@@ -35,7 +35,7 @@ def sampler_arrays(bandit: Bandit) -> SamplerArrays:
     kinds, rows, starts = [], [], [0]
     points, levels = [np.zeros(0)], [np.zeros(0)]
     for distribution in bandit.distributions:
-        kind, row, x, level = _sampler_of(distribution)
+        kind, row, x, level = _sampler_of_distribution(distribution)
         kinds.append(kind)
         rows.append(row)
         points.append(x)
@@ -50,7 +50,7 @@ def sampler_arrays(bandit: Bandit) -> SamplerArrays:
     )
 
 
-def _sampler_of(distribution: Distribution) -> tuple[int, list[float], FloatArray, FloatArray]:
+def _sampler_of_distribution(distribution: Distribution) -> tuple[int, list[float], FloatArray, FloatArray]:
     """Return the kind of the sampler, its row of parameters, and points and levels of a discrete distribution."""
     ends = [distribution.lo, distribution.hi]
     if isinstance(distribution, Atoms):
@@ -58,14 +58,14 @@ def _sampler_of(distribution: Distribution) -> tuple[int, list[float], FloatArra
         if x.size == 2:
             return kernels.TWO_POINTS, [float(p[1]), 0.0, 0.0, 0.0, *ends], x, p
         return kernels.DISCRETE, [0.0, 0.0, 0.0, 0.0, *ends], x, np.cumsum(p)
-    no_points, parsed = np.zeros(0), _scipy_parameters(distribution)
+    no_points, parsed = np.zeros(0), _compiled_sampler_parameters(distribution)
     if parsed is None:
         return kernels.PREDRAWN, [0.0, 0.0, 0.0, 0.0, *ends], no_points, no_points
     kind, shapes, loc, scale = parsed
     return kind, [loc, scale, *(*shapes, 0.0, 0.0)[:2], *ends], no_points, no_points
 
 
-def _scipy_parameters(distribution: Any) -> tuple[int, tuple[float, ...], float, float] | None:
+def _compiled_sampler_parameters(distribution: Any) -> tuple[int, tuple[float, ...], float, float] | None:
     import scipy.stats as st
 
     frozen: Any = getattr(distribution, "frozen", None)

@@ -113,7 +113,7 @@ class Run:
     @property
     def horizon(self) -> int:
         """The longest horizon."""
-        return max(h for horizons in self._entries().values() for h in horizons)
+        return max(h for horizons in self._horizons_by_policy().values() for h in horizons)
 
     @property
     def shares(self) -> str | None:
@@ -164,9 +164,9 @@ class Run:
 
     def horizons(self, policy: str) -> tuple[int, ...]:
         """The horizons that a policy was run for; only one for an anytime policy."""
-        return self._entries()[_validation.choice("policy", policy, self.policies)]
+        return self._horizons_by_policy()[_validation.choice("policy", policy, self.policies)]
 
-    def _horizon(self, policy: str, horizon: int | None) -> int:
+    def _given_or_longest_horizon(self, policy: str, horizon: int | None) -> int:
         known = self.horizons(policy)
         if horizon is None:
             return max(known)
@@ -174,14 +174,14 @@ class Run:
             raise ValueError(f"{policy} was not run for {horizon} rounds, but for {', '.join(map(str, known))}.")
         return horizon
 
-    def _entries(self) -> dict[str, tuple[int, ...]]:
+    def _horizons_by_policy(self) -> dict[str, tuple[int, ...]]:
         return {p["label"]: tuple(p["horizons"]) for p in self.provenance["spec"]["policies"]}
 
     def _rows(self, policy: str, horizon: int | None) -> pa.Table:
         """The rows of a policy, of one horizon; by default of the longest."""
         import pyarrow.compute as pc
 
-        horizon = self._horizon(policy, horizon)
+        horizon = self._given_or_longest_horizon(policy, horizon)
         return self._table.filter(
             pc.and_(pc.equal(self._table["policy"], policy), pc.equal(self._table["horizon"], horizon))
         )
@@ -274,8 +274,8 @@ class Run:
 
         It is NaN where it was not kept: files do not keep it, because the same run must always give the same file.
         """
-        known = [(label, h) for label, horizons in self._entries().items() for h in horizons]
-        place = known.index((policy, self._horizon(policy, horizon)))
+        known = [(label, h) for label, horizons in self._horizons_by_policy().items() for h in horizons]
+        place = known.index((policy, self._given_or_longest_horizon(policy, horizon)))
         count = len(self.trials)
         if self._seconds is None:
             return np.full(count, np.nan)

@@ -14,9 +14,9 @@ from pmbandits.arm_parser import parse_distribution, read_samples
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.registry import REGISTRY, by_name
+from pmbandits.engine.registry import REGISTRY, policy_by_name
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.simulation.policy_specs import default_labels
+from pmbandits.simulation.policy_specs import default_policy_labels
 from pmbandits.simulation.timeline import Timeline
 from pmbandits.supports import Support
 
@@ -58,13 +58,13 @@ PositiveInt = Annotated[int, Field(ge=1)]
 class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    def given(self, *names: str) -> list[str]:
+    def keys_that_are_given(self, *names: str) -> list[str]:
         """Which of these keys are given."""
         return [name for name in names if getattr(self, name) is not None]
 
     def one_of(self, *names: str) -> str:
         """The one of these keys that is given; raises if there are several, or none."""
-        given = self.given(*names)
+        given = self.keys_that_are_given(*names)
         if len(given) != 1:
             all_names = f"{', '.join(names[:-1])} and {names[-1]}"
             raise ValueError(f"give exactly one of {all_names}; found {' and '.join(given) or 'none of them'}")
@@ -126,7 +126,7 @@ class WorldSection(_StrictModel):
         kind = self.one_of("steps", "drift", "season")
         needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kind]
         allowed = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
-        given = self.given("repeat", "start", "end", "period", "every", "by")
+        given = self.keys_that_are_given("repeat", "start", "end", "period", "every", "by")
         missing = [name for name in needs if name not in given]
         if missing:
             raise ValueError(f"{kind} needs {' and '.join(missing)}")
@@ -186,7 +186,7 @@ def read_spec(path: Path) -> dict[str, Any]:
         spec = SimulationFile.model_validate(data)
     except ValidationError as error:
         raise ValueError(_validation_message(path, text, error)) from None
-    at, world = partial(_with_location, path, text), spec.world
+    at, world = partial(_errors_with_file_location, path, text), spec.world
     bandit = at("bandit", lambda: spec.bandit.bandit(path.parent))
     at("schedule", lambda: Timeline.from_arguments(bandit, schedule=spec.schedule))  # errors name the file
     plain = ("horizon", "trials", "seed", "checkpoints", "batch", "schedule", "shares", "cost", "budget")
@@ -214,10 +214,10 @@ def _make_policies(path: Path, text: str, spec: SimulationFile) -> dict[str, Pol
         if "policy" not in options:
             raise ValueError(f'{path.name}, {where}: it needs policy = "...", one of {", ".join(sorted(REGISTRY))}.')
         label = options.pop("label", None)
-        recipe = _with_location(path, text, where, lambda o=options: _make_policy(o, max(spec.horizon)))
+        recipe = _errors_with_file_location(path, text, where, lambda o=options: _make_policy(o, max(spec.horizon)))
         recipes.append(recipe)
         given_labels.append(None if label is None else str(label))
-    named = [given or made for given, made in zip(given_labels, default_labels(recipes), strict=True)]
+    named = [given or made for given, made in zip(given_labels, default_policy_labels(recipes), strict=True)]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{path.name}: two policies are labelled {twice!r}; give each its own label.")
@@ -228,10 +228,10 @@ def _make_policy(options: dict[str, Any], horizon: int) -> Policy:
     name = options.pop("policy")
     if "metric" in options:
         options["metric"] = find_metric(options["metric"])
-    return by_name(name, horizon, options)
+    return policy_by_name(name, horizon, options)
 
 
-def _with_location(path: Path, text: str, key: str, make: Any) -> Any:
+def _errors_with_file_location(path: Path, text: str, key: str, make: Any) -> Any:
     try:
         return make()
     except (ValueError, TypeError, IndexError) as error:

@@ -129,11 +129,11 @@ class Study:
         policies : the policies to draw; by default all.
         path : a file to which the picture is written, if given.
         """
-        from pmbandits._plot_style import save_figure, style
+        from pmbandits._plot_style import pyplot_in_library_style, save_figure
         from pmbandits.plots import plot_regret
 
         rows, columns = len(self.problems), len(self.metrics)
-        with style() as plt:
+        with pyplot_in_library_style() as plt:
             size = (3.1 * columns + 1.6, 2.5 * rows + 0.3)
             _, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col")
             for (problem, metric), run in self.runs.items():

@@ -166,8 +166,8 @@ class Summary:
 
     def _repr_html_(self) -> str:
         return "".join(
-            _html.titled_block(part.title, _html.table(part.rows[0], part.rows[1:])) for part in self.parts()
-        ) + _html.paragraphs(self.notes)
+            _html.html_titled_block(part.title, _html.html_table(part.rows[0], part.rows[1:])) for part in self.parts()
+        ) + _html.html_paragraphs(self.notes)
 
     @property
     def columns(self) -> tuple[str, ...]:

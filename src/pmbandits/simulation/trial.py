@@ -104,7 +104,7 @@ class Player:
         if self.timeline.schedule:
             self.policy = self._template._clone()
             self.policy.seed = own  # for the memory that is made when arms come and go
-            self._arms_changed()
+            self._update_after_arms_changed()
         else:
             self.policy._memory.words[: self.start_words.size] = self.start_words
         self.policy._memory.seed = own
@@ -137,9 +137,9 @@ class Player:
         for event in moment.events:
             getattr(self.policy, POLICY_METHODS[event.verb])(event.arm)
         if moment.events:
-            self._arms_changed()
+            self._update_after_arms_changed()
 
-    def _arms_changed(self) -> None:
+    def _update_after_arms_changed(self) -> None:
         """Update the arm maps and the initial state after the policy's memory or arms have changed."""
         self._map_arms()
         self._make_start_state()
@@ -174,7 +174,7 @@ class Player:
         )
         if queue is None:
             return kernels.play(policy, rewards, trial, end)
-        stop = min(end, queue.delays.known_until(int(progress.cursor[kernels.ROUND])))
+        stop = min(end, queue.delays.draw_chunk_of_next_round(int(progress.cursor[kernels.ROUND])))
         return kernels.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
 
     def _resolve_interruption(self, status: int, progress: _TrialProgress) -> None:
@@ -208,7 +208,7 @@ class Player:
         memory = self.policy._memory
         self.policy.tell(self.policy.names.index(self.timeline.bandit.names[bandit_arm]), reward)
         if self.policy._memory is not memory:
-            self._arms_changed()
+            self._update_after_arms_changed()
 
     def _tell_next_due_reward(self, progress: _TrialProgress) -> None:
         """Pop the delayed reward that is due first, and pass it to the policy."""

@@ -68,7 +68,7 @@ def make_player(
     return Player(entry.policy, timeline.bandit, seed, checkpoints, timeline)
 
 
-def perform(task: Task) -> list[TrialResult]:
+def play_trials_of_task(task: Task) -> list[TrialResult]:
     """Play the first trials of a task, one at least, for about :data:`TIME_SLICE`: what a worker does.
 
     It ends before a trial that would take longer, so that no finished trial waits for another to be written to disk.
@@ -169,22 +169,22 @@ def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[
     if backend != "dask" and (jobs == 1 or (len(queue) == 1 and len(queue[0].trials) == 1)):
         while queue:
             task = queue.popleft()
-            yield (finished := perform(task))
-            _hand_out_again(queue, task, len(finished))
+            yield (finished := play_trials_of_task(task))
+            _requeue_rest_of_task(queue, task, len(finished))
         return
-    with _workers(backend, jobs) as (submit, at_once):
+    with _task_starter_and_queue_size(backend, jobs) as (submit, at_once):
         running: dict[Future[list[TrialResult]], Task] = {}
         while queue or running:
             while queue and len(running) < at_once:
                 task = queue.popleft()
-                running[submit(perform, task)] = task
+                running[submit(play_trials_of_task, task)] = task
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
                 yield (finished := future.result())
-                _hand_out_again(queue, task, len(finished))
+                _requeue_rest_of_task(queue, task, len(finished))
 
 
-def _hand_out_again(queue: deque[Task], task: Task, done: int) -> None:
+def _requeue_rest_of_task(queue: deque[Task], task: Task, done: int) -> None:
     """Put what is left of a task first, because its worker has all that it needs; the last one is split in two."""
     left = task.trials[done:]
     half = len(left) if queue else (len(left) + 1) // 2
@@ -192,7 +192,9 @@ def _hand_out_again(queue: deque[Task], task: Task, done: int) -> None:
 
 
 @contextmanager
-def _workers(backend: str, jobs: int) -> Iterator[tuple[Callable[..., Future[list[TrialResult]]], int]]:
+def _task_starter_and_queue_size(
+    backend: str, jobs: int
+) -> Iterator[tuple[Callable[..., Future[list[TrialResult]]], int]]:
     """What starts a task on a worker, and how many tasks to start at once; who waits no longer leaves them behind."""
     if backend == "threads":
         yield _start_thread, jobs

@@ -45,7 +45,7 @@ def smallest_of(x: FloatArray) -> float:
 
 
 @step("floats, floats -> int")
-def take_next_largest(x: FloatArray, taken: FloatArray) -> int:
+def mark_next_largest(x: FloatArray, taken: FloatArray) -> int:
     """The place of the largest number that is not ``taken`` yet (the first of equals); marks it as taken."""
     best = -1
     for i in range(x.size):
@@ -56,7 +56,7 @@ def take_next_largest(x: FloatArray, taken: FloatArray) -> int:
 
 
 @shared("floats -> ints")
-def stable_order(x: FloatArray) -> IntArray:
+def stable_argsort(x: FloatArray) -> IntArray:
     """The order that sorts x; equal numbers stay in their order. Merge sort: runs of 1, 2, 4, … are merged."""
     n = x.size
     order, other = np.empty(n, np.int64), np.empty(n, np.int64)

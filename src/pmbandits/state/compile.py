@@ -94,7 +94,7 @@ def cache_is_safe() -> bool:
 
 
 @cache
-def _hint() -> Any:
+def _show_compile_hint_once() -> Any:
     """What says, on a terminal, that kernels are being compiled; once, and only if none were kept before."""
     from numba.core import event
 
@@ -117,7 +117,7 @@ def _hint() -> Any:
 
 def silence_compile_hint() -> None:
     """Do not say that kernels are being compiled: whoever calls this says it already."""
-    _hint().due = False
+    _show_compile_hint_once().due = False
 
 
 def kernel(
@@ -134,7 +134,7 @@ def kernel(
     """
     import numba
 
-    _hint()
+    _show_compile_hint_once()
     settings: Any = numba.config
     with _CONFIG_LOCK:  # the setting is the process's
         before = settings.CACHE_DIR
@@ -160,7 +160,7 @@ def kernel(
     return cast(F, compiled)
 
 
-def inner(function: F) -> F:
+def inner_kernel(function: F) -> F:
     """A kernel that only other kernels call, each compiled with it: for parts of a large one."""
     return kernel(function, python=False)
 

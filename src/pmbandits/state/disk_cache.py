@@ -41,7 +41,7 @@ class _ChecksummedFiles(IndexDataCacheFile):
         One process at a time: of two that read the same index, one would lose its entry, or one number would name the
         entries of both and a kernel would run the other's code.
         """
-        with _exclusive(self._cache_path):
+        with _hold_folder_lock(self._cache_path):
             super().save(key, data)
 
     def _load_index(self) -> dict[Any, str]:
@@ -80,7 +80,7 @@ class _ChecksummedFiles(IndexDataCacheFile):
 
 
 @contextmanager
-def _exclusive(folder: str) -> Iterator[None]:
+def _hold_folder_lock(folder: str) -> Iterator[None]:
     """Wait until nobody else holds this folder's lock, and hold it."""
     if fcntl is None:
         yield

@@ -34,12 +34,12 @@ def valid_range_of(field: Field) -> tuple[str, str]:
     return low.strip(), high.strip() or (str(MOST) if field.type is int else "")
 
 
-def _memory_group(field: Field) -> int:
+def memory_order_of_field(field: Field) -> int:
     """In memory, arrays that change come first, then those of the pool, then constants and working space."""
     return 2 if field.lifecycle & {"fixed", "scratch"} else int("arranged" in field.lifecycle)
 
 
-ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=_memory_group))
+ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=memory_order_of_field))
 # the words that say where arrays begin
 OFFSET_WORDS = {field.name: len(SIZES) + k for k, field in enumerate(ARRAY_FIELDS)}
 FIRST_SCALAR = len(SIZES) + len(OFFSET_WORDS)
@@ -47,13 +47,13 @@ FIRST_OWN = FIRST_SCALAR + sum(field.single for field in FIELDS)
 FIRST_ARRAY = FIRST_OWN + N_OWN
 
 
-def _singles() -> dict[str, tuple[type, int]]:
+def _words_of_single_numbers() -> dict[str, tuple[type, int]]:
     sizes = {name: (int, place) for place, name in enumerate(SIZES)}
     names = (field for field in FIELDS if field.single)
     return {**sizes, **{field.name: (field.type, FIRST_SCALAR + k) for k, field in enumerate(names)}}
 
 
-SCALARS = _singles()  # of every size and every single number: its type, and the word in which it lies
+SCALARS = _words_of_single_numbers()  # of every size and every single number: its type, and the word in which it lies
 
 
 def own_fields(own: Mapping[str, type | Field]) -> Own:
@@ -79,24 +79,24 @@ def own_fields(own: Mapping[str, type | Field]) -> Own:
     return tuple(out)
 
 
-def own_words(own: Own) -> dict[str, int]:
+def words_of_own_fields(own: Own) -> dict[str, int]:
     """The word of each field of a policy's own: of a number the number, of an array the place where it begins."""
     return {field.name: FIRST_OWN + k for k, field in enumerate(own)}
 
 
-def scalars(own: Own) -> dict[str, tuple[type, int]]:
+def types_and_words_of_scalars(own: Own) -> dict[str, tuple[type, int]]:
     """Every size and every single number, also of a policy's own: its type, and the word in which it lies."""
-    words = own_words(own)
+    words = words_of_own_fields(own)
     return {**SCALARS, **{field.name: (field.type, words[field.name]) for field in own if field.single}}
 
 
 def offset_words(own: Own) -> dict[str, int]:
     """The word that says where an array begins, of each array, also of a policy's own."""
-    words = own_words(own)
+    words = words_of_own_fields(own)
     return {**OFFSET_WORDS, **{field.name: words[field.name] for field in own if not field.single}}
 
 
-def _length(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
+def _sum_of_size_terms(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
     return sum(term if isinstance(term, int) else sizes[term] for term in terms)
 
 
@@ -113,15 +113,15 @@ class MemoryLayout:
 
 
 @lru_cache(maxsize=1024)
-def places(*sizes: int, own: Own = ()) -> MemoryLayout:
+def memory_layout_for(*sizes: int, own: Own = ()) -> MemoryLayout:
     """Where everything lies for the given sizes, with these fields of a policy's own."""
     known = dict(zip(SIZES, sizes, strict=True))
     out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY] * 3
     arrays = (*ARRAY_FIELDS, *(field for field in own if not field.single))
-    for field in sorted(arrays, key=_memory_group):
-        shape = tuple(_length(terms, known) for terms in field.dimensions)
+    for field in sorted(arrays, key=memory_order_of_field):
+        shape = tuple(_sum_of_size_terms(terms, known) for terms in field.dimensions)
         end = at + math.prod(shape)
         out[field.name], at = (field.type, slice(at, end), shape), end
-        for group in range(_memory_group(field), 3):
+        for group in range(memory_order_of_field(field), 3):
             ends[group] = end
-    return MemoryLayout(own, scalars(own), out, ends[0], ends[1], at)
+    return MemoryLayout(own, types_and_words_of_scalars(own), out, ends[0], ends[1], at)

@@ -5,7 +5,7 @@ compiled ten times over. A call by address costs some nanoseconds: right for wha
 
 ``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by
 a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels
-``pointer_to``), and a ``caller`` for it.
+``pointer_to``), and a ``make_caller`` for it.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def _signature(text: str, unpack: Any = None) -> Any:
 
 def address(own: Any, signature: Any) -> int:
     """Where the code of a kernel is. The kernel must be kept as long as it may be called."""
-    made = _compiled(own, _signature(signature) if isinstance(signature, str) else signature)
+    made = _compiled_overload(own, _signature(signature) if isinstance(signature, str) else signature)
     return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
 
-def _compiled(own: Any, typed: Any) -> Any:
+def _compiled_overload(own: Any, typed: Any) -> Any:
     """What numba made of a kernel for these types."""
     try:
         own.compile(typed.args)
@@ -116,7 +116,7 @@ _slots: dict[int, tuple[ctypes.c_void_p, Any, Any]] = {}  # by their place: the 
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _fill_slot(place: int) -> None:
+def _compile_kernel_of_slot(place: int) -> None:
     """Compile the kernel whose slot this is, or load it from disk. Ctrl-C waits: a kernel is at work, half-way."""
     slot, own, signature = _slots[place]
     interrupted = False
@@ -129,7 +129,7 @@ def _fill_slot(place: int) -> None:
         threading.Timer(0.1, _thread.interrupt_main).start()
 
 
-llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_fill_slot, ctypes.c_void_p).value))
+llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_compile_kernel_of_slot, ctypes.c_void_p).value))
 
 
 def _register_signature(function: Any, typed: Any) -> None:
@@ -158,7 +158,7 @@ def _emit_call(context: Any, builder: Any, where: Any, typed: Any, given: Any) -
     return value
 
 
-def _slot_global(builder: Any, name: str) -> Any:
+def _global_variable_of_slot(builder: Any, name: str) -> Any:
     """The slot of that name, or the first of several."""
     return builder.module.globals.get(name) or ir.GlobalVariable(builder.module, _POINTER, name)
 
@@ -166,7 +166,7 @@ def _slot_global(builder: Any, name: str) -> Any:
 def _emit_slot_address(context: Any, builder: Any, slot: Any, name: str) -> Any:
     """Emit what reads the address in a slot, and has the slot filled if it is empty."""
     make = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_POINTER]), _MAKE)
-    for _ in range(2):  # again, should Ctrl-C have come before ``_fill_slot`` could wait for it
+    for _ in range(2):  # again, should Ctrl-C have come before ``_compile_kernel_of_slot`` could wait for it
         with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", builder.load(slot), _NULL)):
             builder.call(make, [builder.bitcast(slot, _POINTER)])
     where = builder.load(slot)
@@ -175,7 +175,7 @@ def _emit_slot_address(context: Any, builder: Any, slot: Any, name: str) -> Any:
     return where
 
 
-def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
+def _python_version_of_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """What Python calls instead of a kernel that is made for kernels: the same, compiled for Python on first use."""
 
     @functools.cache
@@ -192,7 +192,7 @@ def _for_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _callable_from_kernels(function: Callable[..., Any], compiled: TypedKernel, typed: Any) -> Callable[..., Any]:
     """What kernels and Python call: numba knows its one signature, and what stands behind it."""
-    call = _for_python(function)
+    call = _python_version_of_kernel(function)
     TYPED_KERNELS[call] = [compiled]
     _register_signature(call, typed)
     return call
@@ -218,7 +218,11 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
             return _emit_call(
-                context, builder, _emit_slot_address(context, builder, _slot_global(builder, name), name), typed, given
+                context,
+                builder,
+                _emit_slot_address(context, builder, _global_variable_of_slot(builder, name), name),
+                typed,
+                given,
             )
 
         return cast(F, call)
@@ -241,7 +245,7 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            made = _compiled(own, typed)
+            made = _compiled_overload(own, typed)
             context.active_code_library.add_linking_library(made.library)
             status, value = context.call_internal_no_propagate(builder, made.fndesc, typed, given)
             with cgutils.if_unlikely(builder, status.is_error):
@@ -262,7 +266,7 @@ def dispatch_table(name: str, signature: str, functions: Sequence[Callable[..., 
     """
     typed = _signature(signature)
     own: list[Any] = [kernel(function, python=False) for function in functions]
-    entries = [_for_python(function) for function in functions]
+    entries = [_python_version_of_kernel(function) for function in functions]
     slots = (ctypes.c_void_p * len(own))()
     start, size = ctypes.addressof(slots), ctypes.sizeof(ctypes.c_void_p)
     for k, one in enumerate(own):
@@ -278,14 +282,14 @@ def dispatch_table(name: str, signature: str, functions: Sequence[Callable[..., 
 
     @lower_builtin(call, types.int64, *typed.args)
     def emit_indirect_call(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        at = builder.gep(_slot_global(builder, name), [given[0]])
+        at = builder.gep(_global_variable_of_slot(builder, name), [given[0]])
         return _emit_call(context, builder, _emit_slot_address(context, builder, at, name), typed, given[1:])
 
     return call
 
 
 def pointer_to(function: Callable[..., Any]) -> Callable[[], int]:
-    """What gives, within a kernel, the address of a shared kernel, for a ``caller``: ``gradient = pointer_to(f)``.
+    """What gives, within a kernel, the address of a shared kernel, for a ``make_caller``: ``gradient = pointer_to(f)``.
 
     So a solver takes its objective as an argument. Only what is asked for is compiled.
     """
@@ -300,13 +304,13 @@ def pointer_to(function: Callable[..., Any]) -> Callable[[], int]:
     @lower_builtin(pointer)
     def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
         del given
-        where = _emit_slot_address(context, builder, _slot_global(builder, name), name)
+        where = _emit_slot_address(context, builder, _global_variable_of_slot(builder, name), name)
         return builder.ptrtoint(where, ir.IntType(64))
 
     return pointer
 
 
-def caller(signature: str) -> Any:
+def make_caller(signature: str) -> Any:
     """What calls, within a kernel, the code at an address: ``call(address, …)``."""
     typed = _signature(signature)
 

@@ -16,8 +16,8 @@ from pmbandits.state.layout import (
     SIZES,
     MemoryLayout,
     Own,
+    memory_layout_for,
     offset_words,
-    places,
     valid_range_of,
 )
 
@@ -53,13 +53,13 @@ class Memory:
         put(self, "words", words)
         put(self, "numbers", words.view(np.float64))
         put(self, "address", words.ctypes.data)
-        put(self, "places", places(*words[:_N_SIZES].tolist(), own=own))
+        put(self, "places", memory_layout_for(*words[:_N_SIZES].tolist(), own=own))
 
     @classmethod
     def allocate(cls, sizes: Mapping[str, int], own: Own = ()) -> Memory:
         """Memory for the given sizes (those not named are 0); all else is 0."""
         row = [int(sizes.get(name, 0)) for name in SIZES]
-        words = np.zeros(places(*row, own=own).end, dtype=np.int64)
+        words = np.zeros(memory_layout_for(*row, own=own).end, dtype=np.int64)
         words[:_N_SIZES] = row
         out = cls(words, own)
         out._write_starts()
@@ -138,7 +138,7 @@ class Memory:
         where = self.places.arrays[name][1]
         return where.start, where.stop
 
-    def outside(self) -> str | None:
+    def first_field_out_of_range(self) -> str | None:
         """The first saved field that holds what it cannot hold by its declaration, or ``None``.
 
         >>> memory = Memory.allocate({"n_arms": 2})
@@ -158,13 +158,13 @@ class Memory:
                 continue
             if np.isnan(part).any() if field.valid_range == "any" else not np.isfinite(part).all():
                 return field.name
-            low, high = (self._limit(text) for text in valid_range_of(field))
+            low, high = (self._evaluate_limit(text) for text in valid_range_of(field))
             with np.errstate(invalid="ignore"):
                 if (part < low - slack).any() or (part > high + slack).any():
                     return field.name
         return None
 
-    def _limit(self, text: str) -> Any:
+    def _evaluate_limit(self, text: str) -> Any:
         """A limit of the table: a number, or a size or field, maybe less a number."""
         if text == "":
             return np.nan  # no number is beyond

@@ -39,7 +39,7 @@ from pmbandits.state.layout import (
     Own,
     offset_words,
     own_fields,
-    scalars,
+    types_and_words_of_scalars,
 )
 from pmbandits.state.memory import Memory
 
@@ -52,7 +52,7 @@ class StateType(types.Type):
 
     def __init__(self, own: Own = ()) -> None:
         self.has_namespace = any(field.name.startswith(OWN_PREFIX) for field in own)
-        self.singles, self.offset_words = scalars(own), offset_words(own)
+        self.singles, self.offset_words = types_and_words_of_scalars(own), offset_words(own)
         self.fields = {**BY_NAME, **{field.name: field for field in own}}
         words = ", ".join(f"{field.name}: {field.type.__name__}[{field.shape}]" for field in own)
         super().__init__(name=f"pmbandits.State[{words}]")
@@ -120,7 +120,7 @@ def _pointer(context: Any, builder: Any, s: Any, word: Any, at: Any) -> Any:
     return builder.bitcast(place, context.get_data_type(_NUMBA[word]).as_pointer())
 
 
-def _constant(context: Any, builder: Any, s: Any, at: Any) -> Any:
+def _load_constant_word(context: Any, builder: Any, s: Any, at: Any) -> Any:
     """A word that does not change while a kernel runs."""
     loaded = builder.load(builder.gep(s.at, [context.get_constant(types.intp, at)]))
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -134,7 +134,7 @@ def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any)
         return value
     s = create_struct_proxy(kind)(context, builder, value)
     if name in SIZES:
-        return _constant(context, builder, s, SCALARS[name][1])
+        return _load_constant_word(context, builder, s, SCALARS[name][1])
     if name in kind.singles:
         word, at = kind.singles[name]
         return builder.load(_pointer(context, builder, s, word, context.get_constant(types.intp, at)))
@@ -145,7 +145,7 @@ def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any)
             if isinstance(term, int):
                 one = context.get_constant(types.intp, term)
             else:
-                one = _constant(context, builder, s, SCALARS[term][1])
+                one = _load_constant_word(context, builder, s, SCALARS[term][1])
             total = one if total is None else builder.add(total, one)
         return total
 
@@ -153,7 +153,7 @@ def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any)
     size = context.get_constant(types.intp, 8)
     view = context.make_array(types.Array(_NUMBA[word], len(lengths), "C"))(context, builder)
     strides = [size] if len(lengths) == 1 else [builder.mul(lengths[1], size), size]
-    data = _pointer(context, builder, s, word, _constant(context, builder, s, kind.offset_words[name]))
+    data = _pointer(context, builder, s, word, _load_constant_word(context, builder, s, kind.offset_words[name]))
     populate_array(view, data, pack_array(builder, lengths), pack_array(builder, strides), size, None)
     return view._getvalue()
 

@@ -46,7 +46,7 @@ class CompileItem:
         self.own.compile(self.arguments)
 
 
-def compile_entry(function: Any, arguments: str, own: Own | None = None) -> CompileItem:
+def as_compile_item(function: Any, arguments: str, own: Own | None = None) -> CompileItem:
     """A kernel that Python calls with arguments of these types, in the words of ``shared``."""
     made = function if isinstance(function, Dispatcher) else function.for_python()
     return CompileItem(made, argument_types(arguments, own))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JUMP_TOLERANCE = 1e-12
 
 
-def _merged(found: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _merge_equal_places(found: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Corners or steps in order, those at one place as one; what cancels is left out."""
     out: dict[float, float] = {}
     for place, size in found:
@@ -42,8 +42,8 @@ class SmoothPart:
 
     def __init__(self, metric: Distortion) -> None:
         self.metric = metric
-        self.kinks = _merged([(u, c * bend) for c, d in metric.terms for u, bend in d.kinks])
-        self.jumps = _merged([(u, c * height) for c, d in metric.terms for u, height in d.jumps])
+        self.kinks = _merge_equal_places([(u, c * bend) for c, d in metric.terms for u, bend in d.kinks])
+        self.jumps = _merge_equal_places([(u, c * height) for c, d in metric.terms for u, height in d.jumps])
         self.top = float(metric(1.0))
         # Of terms that are made of straight pieces only the first piece is left: no rounding, and no work.
         straight = [(c, d) for c, d in metric.terms if d._is_piecewise_linear]
@@ -110,9 +110,9 @@ class SmoothPart:
             out -= height * (u - place > JUMP_TOLERANCE)
         return out
 
-    def h_from_1(self, v: FloatArray) -> FloatArray:
+    def h_change_from_1(self, v: FloatArray) -> FloatArray:
         """s(1 − v) − s(1), from v."""
-        out = self._sum("_h_from_1", -self._slope, v)
+        out = self._sum("_h_change_from_1", -self._slope, v)
         for place, bend in self._kinks:
             out += bend * np.minimum(v, 1.0 - place)
         for place, height in self._jumps:
@@ -127,9 +127,9 @@ class SmoothPart:
             out -= 0.5 * change * np.maximum(u - place, 0.0) ** 2
         return out
 
-    def h_from_1_without_bends(self, v: FloatArray) -> FloatArray:
+    def h_change_from_1_without_bends(self, v: FloatArray) -> FloatArray:
         """The part of s that has no jumps of its curvature, at 1 − v and less that at 1, from v."""
-        out = self.h_from_1(v)
+        out = self.h_change_from_1(v)
         for place, change in self.curvature_jumps:
             near = np.minimum(v, 1.0 - place)
             out -= 0.5 * change * near * (near - 2.0 * (1.0 - place))
@@ -155,12 +155,12 @@ class SmoothPart:
             out -= bend * (at > place)
         return out
 
-    def dh_from_1(self, v: FloatArray) -> FloatArray:
+    def dh_change_from_1(self, v: FloatArray) -> FloatArray:
         """The derivative of s(1 − v) in v."""
         at = v
         for place, _ in self._kinks:
             at = np.where(np.abs(at - (1.0 - place)) < 1e-12, 1.0 - place + 2e-12, at)
-        out = self._sum("_dh_from_1", 0.0, at) - self._slope
+        out = self._sum("_dh_change_from_1", 0.0, at) - self._slope
         for place, bend in self._kinks:
             out += bend * (at < 1.0 - place)
         return out
@@ -169,6 +169,6 @@ class SmoothPart:
         """s''(u)."""
         return self._sum("_d2h", 0.0, u)
 
-    def d2h_from_1(self, v: FloatArray) -> FloatArray:
+    def d2h_change_from_1(self, v: FloatArray) -> FloatArray:
         """The second derivative of s(1 − v) in v."""
-        return self._sum("_d2h_from_1", 0.0, v)
+        return self._sum("_d2h_change_from_1", 0.0, v)

@@ -320,9 +320,9 @@ def as_distribution(x: Any, *, name: str = "the distribution") -> Distribution:
     if isinstance(x, (Atoms, ScipyDistribution)):
         return x
     if inversion.is_new_distribution(x):
-        from pmbandits.tables.scipy_distributions import frozen_of_new
+        from pmbandits.tables.scipy_distributions import frozen_from_new_kind
 
-        x = frozen_of_new(x)
+        x = frozen_from_new_kind(x)
     if hasattr(x, "xk") and hasattr(x, "pk"):  # rv_discrete(values=...) is usable as it is
         return from_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
     dist = getattr(x, "dist", None)

@@ -21,8 +21,8 @@ _Function = Callable[[FloatArray], FloatArray]
 
 def survival_table(metric: Distortion, distributions: Sequence[Distribution], mixtures: FloatArray) -> SurvivalTable:
     """Put distributions on common cells, accurately for the given mixtures (rows) and what lies near them."""
-    finite = finite_lattices(
-        distributions, lambda p, lower: metric._h_from_1(p) if lower else metric._h(p), tail_beyond_kinks(metric)
+    finite = truncate_infinite_lattices(
+        distributions, lambda p, lower: metric._h_change_from_1(p) if lower else metric._h(p), tail_beyond_kinks(metric)
     )
     atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
     if len(atoms) == len(finite):
@@ -38,7 +38,7 @@ def survival_table(metric: Distortion, distributions: Sequence[Distribution], mi
         ) from None
 
 
-def finite_lattices(
+def truncate_infinite_lattices(
     distributions: Sequence[Distribution], contribution: Callable[[FloatArray, bool], FloatArray], small: float
 ) -> list[Distribution]:
     """The distributions; those on lattices without end are cut off where what is left out contributes nothing."""
@@ -75,8 +75,11 @@ def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> quadrature.
         below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
     ) -> tuple[FloatArray, quadrature.Corners | None]:
         f, s = _mix_curves(mixtures, below), _mix_curves(mixtures, above)
-        out = _integrand(metric._h_from_1, metric._h, top, f, s, left)
-        return out, None if smooth.is_smooth else (_integrand(smooth.h_from_1, smooth.h, smooth.end, f, s, left), s)
+        out = _integrand(metric._h_change_from_1, metric._h, top, f, s, left)
+        return out, None if smooth.is_smooth else (
+            _integrand(smooth.h_change_from_1, smooth.h, smooth.end, f, s, left),
+            s,
+        )
 
     return integrands
 
@@ -97,10 +100,10 @@ def _gradient_integrands(metric: Distortion, weights: FloatArray) -> quadrature.
                 return np.nan_to_num(np.where(lower, h_from_1(f), h(s)) * rows, nan=0.0, posinf=0.0, neginf=0.0)
 
         value, corners = of_value(below, above, left)
-        out = np.vstack((value, arm_slopes(metric._dh_from_1, metric._dh)))
+        out = np.vstack((value, arm_slopes(metric._dh_change_from_1, metric._dh)))
         if corners is None:
             return out, None
-        return out, (np.vstack((corners[0], arm_slopes(smooth.dh_from_1, smooth.dh))), corners[1])
+        return out, (np.vstack((corners[0], arm_slopes(smooth.dh_change_from_1, smooth.dh))), corners[1])
 
     return integrands
 

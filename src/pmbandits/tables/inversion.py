@@ -43,15 +43,17 @@ def quantiles(dist: Any, p: FloatArray, shapes: tuple[float, ...] = (), *, upper
 
     levels = -np.asarray(p, dtype=np.float64) if upper else np.asarray(p, dtype=np.float64)
     if not np.isfinite(lo):
-        lo = _beyond(rise, min(hi, 0.0) - 1.0, -1.0, float(np.min(levels, initial=np.inf)))
+        lo = _point_beyond_level(rise, min(hi, 0.0) - 1.0, -1.0, float(np.min(levels, initial=np.inf)))
     if not np.isfinite(hi):
-        hi = _beyond(rise, max(lo, 0.0) + 1.0, 1.0, float(np.max(levels, initial=-np.inf)))
-    found = invert(rise, levels, np.full(levels.shape, lo), np.full(levels.shape, hi), float(dist.xtol))
+        hi = _point_beyond_level(rise, max(lo, 0.0) + 1.0, 1.0, float(np.max(levels, initial=-np.inf)))
+    found = invert_increasing_function(
+        rise, levels, np.full(levels.shape, lo), np.full(levels.shape, hi), float(dist.xtol)
+    )
     ends = dist.support(*shapes)[:: -1 if upper else 1]
     return np.where(p <= 0.0, ends[0], np.where(p >= 1.0, ends[1], found))
 
 
-def _beyond(rise: Callable[[FloatArray], FloatArray], start: float, step: float, level: float) -> float:
+def _point_beyond_level(rise: Callable[[FloatArray], FloatArray], start: float, step: float, level: float) -> float:
     """A point on the far side of a level, in the direction of the step."""
     x = start
     while abs(x) < _LARGEST and (float(rise(np.array([x]))[0]) - level) * step < 0.0:
@@ -59,7 +61,7 @@ def _beyond(rise: Callable[[FloatArray], FloatArray], start: float, step: float,
     return x
 
 
-def invert(
+def invert_increasing_function(
     rise: Callable[[FloatArray], FloatArray], level: FloatArray, lo: FloatArray, hi: FloatArray, tolerance: float
 ) -> FloatArray:
     """Where an increasing function reaches each level, between ``lo`` and ``hi``: Chandrupatla's method, all at once.

@@ -9,7 +9,7 @@ import scipy.stats as st
 from scipy.stats import rv_continuous
 
 from pmbandits._validation import FloatArray
-from pmbandits.tables.inversion import invert
+from pmbandits.tables.inversion import invert_increasing_function
 
 
 class TwoComponentMixture(rv_continuous):
@@ -39,11 +39,13 @@ class TwoComponentMixture(rv_continuous):
 
     def _ppf(self, p: FloatArray) -> FloatArray:  # type: ignore[override]
         ends = self.one.ppf(p), self.other.ppf(p)  # the quantile lies between those of the parts
-        return invert(self._cdf, np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol)
+        return invert_increasing_function(self._cdf, np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol)
 
     def _isf(self, p: FloatArray) -> FloatArray:  # type: ignore[override]
         ends = self.one.isf(p), self.other.isf(p)
-        return invert(lambda x: -self._sf(x), -np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol)
+        return invert_increasing_function(
+            lambda x: -self._sf(x), -np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol
+        )
 
     def _rvs(self, *shapes: Any, size: Any = None, random_state: Any = None) -> FloatArray:
         from_other = random_state.random(size) < self.share
@@ -88,7 +90,7 @@ class NewDistribution(rv_continuous):
         return np.asarray(self.new.sample(shape=size, rng=random_state))
 
 
-def frozen_of_new(x: Any) -> Any:
+def frozen_from_new_kind(x: Any) -> Any:
     """The frozen distribution of the old kind that equals one of the new; the usual ones by their old names."""
     kind = type(x).__name__
     if np.ndim(x.support()[0]):

@@ -144,7 +144,7 @@ class SurvivalTable:
         """The table with only some of the arms, and then a mixture of all, if one is given."""
         if self.atoms is None:
             chosen = np.eye(self.n_arms)[list(arms)]
-            return self.with_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
+            return self.table_of_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
         of_arm = [self.atoms.of_arm(arm) for arm in arms]
         places, masses = [self.atoms.row_knots[k] for k in of_arm], [self.atoms.row_weights[k] for k in of_arm]
         if fixed is not None:
@@ -157,7 +157,7 @@ class SurvivalTable:
         sizes = [part.size for part in places]
         return self._from_rows(self.atoms.knots[used], (np.cumsum(used) - 1)[place], np.concatenate(masses), sizes)
 
-    def with_mixtures(self, mixtures: FloatArray) -> SurvivalTable:
+    def table_of_mixtures(self, mixtures: FloatArray) -> SurvivalTable:
         """Mixtures of the arms (rows) in place of the arms."""
         if self.atoms is None:
             below, above = (np.minimum(mixtures @ rows, 1.0) for rows in (self.cdf_rows, self.survival_rows))
@@ -258,7 +258,7 @@ class SurvivalTable:
         running -= running[part.n_left]
         at = np.interp(knots, other, running)
         with np.errstate(all="ignore"):
-            ends = -metric._dh_from_1(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
+            ends = -metric._dh_change_from_1(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
             first, last = np.searchsorted(knots, other[[0, -1]], side="left")
             at[:first] = running[0] + ends[0] * (knots[:first] - other[0])
             at[last + 1 :] = running[-1] + ends[1] * (knots[last + 1 :] - other[-1])
@@ -303,14 +303,14 @@ class SurvivalTable:
         # Between atoms curves do not move: corners and steps of h need no care.
         curve, top, left = self.curve(weights), metric._smooth_part.top, self.n_left
         with np.errstate(all="ignore"):
-            total = float(self.cell_widths @ curve.by_side(metric._h_from_1, metric._h))
+            total = float(self.cell_widths @ curve.by_side(metric._h_change_from_1, metric._h))
         if top != 0.0:
             widths = self.cell_widths
             total += top * (float(widths[left : curve.split].sum()) - float(widths[curve.split : left].sum()))
         return self.anchor * top + total
 
     @cached_property
-    def _sides(self) -> tuple[int, int]:
+    def _cells_where_side_changes(self) -> tuple[int, int]:
         """Which side to count from, for all mixtures alike: CDFs in cells before the first, survivals from the second.
 
         Where no arm's CDF is tiny the survival will do. In between the smaller one of each mixture is taken.
@@ -335,10 +335,10 @@ class SurvivalTable:
 
     def _values_of_block(self, metric: Distortion, block: slice, grid: FloatArray | None) -> FloatArray:
         smooth, widths, left = metric._smooth_part, self.cell_widths, self.n_left
-        h, h_from_1, end = metric._h, metric._h_from_1, smooth.top
+        h, h_from_1, end = metric._h, metric._h_change_from_1, smooth.top
         if self.atoms is None:  # corners are added where curves cross them
-            h, h_from_1, end = smooth.h_without_bends, smooth.h_from_1_without_bends, smooth.end_without_bends
-        first, second = self._sides
+            h, h_from_1, end = smooth.h_without_bends, smooth.h_change_from_1_without_bends, smooth.end_without_bends
+        first, second = self._cells_where_side_changes
 
         def mixed(rows: FloatArray) -> FloatArray:
             return rows[block] if grid is None else np.minimum(grid @ rows, 1.0)
@@ -386,7 +386,7 @@ class SurvivalTable:
 
     def integrand_slopes(self, smooth: SmoothPart, curve: MixtureCurve, shares: Sequence[FloatArray]) -> FloatArray:
         """Derivative of the integrand in p; infinite where h is vertical. ``shares`` belong to the corners of h."""
-        out = curve.by_side(smooth.dh_from_1, smooth.dh)
+        out = curve.by_side(smooth.dh_change_from_1, smooth.dh)
         for (_, bend), share in zip(smooth.kinks, shares, strict=True):
             out[: curve.split] -= bend * share[: curve.split]
             out[curve.split :] += bend * share[curve.split :]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.tables import quadrature
 from pmbandits.tables.distributions import Atoms, Distribution
-from pmbandits.tables.from_distributions import finite_lattices
+from pmbandits.tables.from_distributions import truncate_infinite_lattices
 from pmbandits.tables.survival_table import LARGEST_DENSE_TABLE, SurvivalTable
 
 
@@ -20,14 +20,14 @@ def largest_wasserstein(distributions: Sequence[Distribution]) -> float:
     if count <= 6:
         return float(wasserstein_matrix(distributions).max())
     try:
-        table = _table(distributions, _mean_integrands)
+        table = _table_for_distances(distributions, _mean_integrands)
     except quadrature.TailDiverges:  # an infinite mean; differences may still be finite
         return float(wasserstein_matrix(distributions).max())
     if count * table.n_cells > LARGEST_DENSE_TABLE:
         return float(wasserstein_matrix(distributions).max())
     rough = np.zeros((count, count))
     for i in range(count):
-        rough[i, :i] = _distances(table, i, slice(0, i))
+        rough[i, :i] = _wasserstein_distances_to_others(table, i, slice(0, i))
     candidates = np.argwhere(rough >= 0.99 * rough.max())
     if candidates.shape[0] > 4 * count:
         return float(wasserstein_matrix(distributions).max())
@@ -42,23 +42,23 @@ def wasserstein_matrix(distributions: Sequence[Distribution]) -> FloatArray:
         for j in range(i):
             pair = [distributions[i], distributions[j]]
             try:
-                table = _table(pair, _difference_integrand)
+                table = _table_for_distances(pair, _difference_integrand)
             except quadrature.TailDiverges as found:
                 both = " and ".join(distribution.describe() for distribution in pair)
                 side = "lower" if found.lower else "upper"
                 raise ValueError(f"the Wasserstein distance of {both} is infinite: the {side} tail diverges.") from None
             rest = 0.0 if table.remainder is None else float(table.remainder[0])
-            out[i, j] = out[j, i] = float(_distances(table, 0, slice(1, 2))[0]) + rest
+            out[i, j] = out[j, i] = float(_wasserstein_distances_to_others(table, 0, slice(1, 2))[0]) + rest
     return out
 
 
-def _table(distributions: Sequence[Distribution], integrands: quadrature.Integrands) -> SurvivalTable:
-    finite = finite_lattices(distributions, lambda p, _: p, 1e-3)
+def _table_for_distances(distributions: Sequence[Distribution], integrands: quadrature.Integrands) -> SurvivalTable:
+    finite = truncate_infinite_lattices(distributions, lambda p, _: p, 1e-3)
     atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
     return SurvivalTable.from_atoms(atoms) if len(atoms) == len(finite) else quadrature.build_panels(finite, integrands)
 
 
-def _distances(table: SurvivalTable, one: int, others: slice) -> FloatArray:
+def _wasserstein_distances_to_others(table: SurvivalTable, one: int, others: slice) -> FloatArray:
     """W1 distances of one arm and some others, by the cells of the table."""
     below, above = table.cdf_rows, table.survival_rows
     difference = np.where(below[one] < above[one], below[one] - below[others], above[one] - above[others])

@@ -120,7 +120,7 @@ def _paper_deviation(delta: float, at_once: float, ever: float, condition: Condi
     return Deviation("paper", lambda n: paper_radius(n, delta) if n > 0.0 else inf, at_once, ever, condition)
 
 
-def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+def deviation_at_fixed_n(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
         _validation.choice("confidence", confidence, NAMES)
@@ -133,7 +133,7 @@ def deviation_at(confidence: Any, support: Support, n_arms: int, delta: float) -
     return _deviation(single, support, n_arms, failure, horizon=1, delta=min(delta, 1.0))
 
 
-def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
+def deviation_up_to_horizon(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
     """r(n) that the UCB policies use up to a horizon.
 
     The paper's radius fails with probability 2/T² for each arm and time. The paper adds these up over times, although
@@ -149,7 +149,7 @@ def deviation_until(confidence: Any, support: Support, n_arms: int, horizon: int
     return _deviation(confidence, support, n_arms, min(1.0, n_arms / horizon), horizon=horizon)
 
 
-def deviation_always(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+def deviation_at_all_times(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) that CIRT uses: all arms together fail with probability ``delta``, at any time.
 
     The paper's radius is valid for a fixed n only (it takes no union over time), and the condition says so.

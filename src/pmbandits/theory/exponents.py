@@ -213,7 +213,7 @@ def gap_exponent(
         ratios = np.log(found) / np.log(spacings)
     use = found > 0.0
     slope, intercept, error, r2, residual = _fit_line(np.log(spacings[use]), np.log(found[use]))
-    degenerate, why = _judge_exponent(known, gap, found, slope, error)
+    degenerate, why = _is_degenerate_and_reason(known, gap, found, slope, error)
     return GapExponent(
         gap=gap,
         slope=slope,
@@ -256,7 +256,9 @@ def _fit_line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float,
     return slope, intercept, error, r2, float(np.abs(residuals).max())
 
 
-def _judge_exponent(known: Facts, gap: Gap, found: FloatArray, slope: float, error: float) -> tuple[bool, str]:
+def _is_degenerate_and_reason(
+    known: Facts, gap: Gap, found: FloatArray, slope: float, error: float
+) -> tuple[bool, str]:
     """Return whether the exponent is degenerate (does not exist), and the reason."""
     n_ties = int((found <= 0.0).sum())
     atoms = [d.x for d in known.bandit.distributions if isinstance(d, Atoms)]

@@ -93,7 +93,7 @@ def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExpon
     elif metric.kinks or metric.jumps:
         why = "h has corners, which the lemma does not treat: measure it with gap_exponent"
     else:
-        curvatures = _curvature(value, at, flat_arms.tolist())
+        curvatures = _curvature_towards_flat_arms(value, at, flat_arms.tolist())
         least = _ZERO_EIGENVALUE * max(float(np.abs(curvatures).max(initial=0.0)), _ZERO_SLOPE * span)
         if curvatures.size == 0 or not curvatures.max() < -least:
             why = "V is level at the best mixture, and some way it does not bend down: the lemma does not say"
@@ -104,7 +104,9 @@ def gradient_exponent(metric: Distortion | str, bandit: Bandit) -> GradientExpon
     return GradientExponent(beta, case, why, at, slopes, curvatures)
 
 
-def _curvature(value: Callable[[FloatArray], FloatArray], at: FloatArray, flat_arms: list[int]) -> FloatArray:
+def _curvature_towards_flat_arms(
+    value: Callable[[FloatArray], FloatArray], at: FloatArray, flat_arms: list[int]
+) -> FloatArray:
     """Eigenvalues of the second derivative along directions from the largest share to each other flat arm."""
     first = int(np.argmax(at))
     others = [i for i in flat_arms if i != first]

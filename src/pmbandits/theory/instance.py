@@ -56,7 +56,7 @@ class Facts:
     best: OracleResult = field(repr=False)
     _grid_cache: dict[tuple[float, str], tuple[FloatArray, float, int]] = field(repr=False)
 
-    def _best_of_grid(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
+    def _best_utilities_of_grid(self, epsilon: float, grid: Grid) -> tuple[FloatArray, float, int]:
         """The best three utilities of the grid, the best that differs from the first, and how many points there are."""
         key = (float(epsilon), grid)
         if key not in self._grid_cache:
@@ -75,7 +75,7 @@ class Facts:
 
         It is in ``eq:regret_decomposition1_1``.
         """
-        values, _, _ = self._best_of_grid(epsilon, grid)
+        values, _, _ = self._best_utilities_of_grid(epsilon, grid)
         return max(self.best.value, float(values[0])) - float(values[min(rank, values.size) - 1])
 
     def gap(self, epsilon: float, which: Gap = "12", grid: Grid = "etc") -> float:
@@ -85,7 +85,7 @@ class Facts:
         are equally good, ``"distinct"`` can take the place of δ_12.
         """
         _validation.choice("gap", which, GAPS)
-        values, different, size = self._best_of_grid(epsilon, grid)
+        values, different, size = self._best_utilities_of_grid(epsilon, grid)
         if which == "distinct":
             return float(values[0]) - different
         place = 1 if which == "12" else 2
@@ -139,7 +139,7 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
     0.0025
     """
     metric = as_metric(metric)
-    support, pair = known_support(bandit), metric.holder(known_support(bandit))
+    support, pair = support_of_bandit(bandit), metric.holder(support_of_bandit(bandit))
     best = oracle(metric, bandit)
     distance = wasserstein_constant(bandit)
     never_negative = support.lo >= 0.0 and metric.minimum().value >= 0.0
@@ -161,7 +161,7 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
     )
 
 
-def known_support(bandit: Bandit) -> Support:
+def support_of_bandit(bandit: Bandit) -> Support:
     """The support of a bandit, or an error if it is not known."""
     check_bandit(bandit)
     if bandit.support is None:
@@ -224,7 +224,7 @@ def utility_limit(metric: Distortion | str, sigma: float = 1.0) -> float:
     3.5449
     """
     metric = as_metric(metric)
-    modulus = metric._modulus()
+    modulus = metric._holder_modulus_or_reason()
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no such limit, because {modulus}.")
     exponent, constant = modulus

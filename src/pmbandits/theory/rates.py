@@ -44,11 +44,11 @@ class Rate:
         )
 
     def __str__(self) -> str:
-        log_factor = "log T" if self.log == 1 else f"(log T)^({power_text(self.log)})"
-        return f"T^(−{power_text(self.horizon)})·{log_factor}"
+        log_factor = "log T" if self.log == 1 else f"(log T)^({format_power(self.log)})"
+        return f"T^(−{format_power(self.horizon)})·{log_factor}"
 
 
-def power_text(power: Fraction) -> str:
+def format_power(power: Fraction) -> str:
     """Format a power as a fraction, or as a decimal number where the fraction would be long."""
     return str(power) if power.denominator <= 10_000 else f"{float(power):.4g}"
 

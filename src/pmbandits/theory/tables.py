@@ -35,7 +35,7 @@ from pmbandits.metrics.families import (
 )
 from pmbandits.supports import Interval
 from pmbandits.theory.exponents import Range, known_exponents
-from pmbandits.theory.rates import Rate, power_text, rate
+from pmbandits.theory.rates import Rate, format_power, rate
 
 # The nine metrics of the paper's tables; where it leaves a parameter open, an ordinary one.
 PAPER_METRICS: tuple[Distortion, ...] = (
@@ -107,12 +107,12 @@ class PaperTable:
 
     def cells(self) -> list[list[str]]:
         """All cells as text, row by row; the first row has the names of the columns."""
-        return [list(self.head), *([cell_text(v) for v in row] for row in self.rows)]
+        return [list(self.head), *([format_cell(v) for v in row] for row in self.rows)]
 
     def _repr_html_(self) -> str:
         head, *rows = self.cells()
         title = f"Table {self.number}. {self.title} ({self.equation})"
-        return _html.titled_block(title, _html.table(head, rows), _html.paragraphs(self.notes))
+        return _html.html_titled_block(title, _html.html_table(head, rows), _html.html_paragraphs(self.notes))
 
     def render(self, form: str = "text") -> str:
         """The table as ``"text"``, ``"markdown"`` or ``"latex"``."""
@@ -149,30 +149,30 @@ def table(number: int, metrics: Sequence[Distortion | str] | None = None) -> Pap
     return replace(_EMPTY_TABLES[number - 1], rows=tuple(map(_ROW[number], chosen)))
 
 
-def _rates(metric: Distortion) -> tuple[Any, ...]:
+def _rates_row(metric: Distortion) -> tuple[Any, ...]:
     q = known_exponents(metric).q
     return (metric, *(rate(family, q, beta) for family in ("ucb", "etc") for beta in (1.0, 2.0)))
 
 
-def _bernoulli_rates(metric: Distortion) -> tuple[Any, ...]:
+def _bernoulli_rates_row(metric: Distortion) -> tuple[Any, ...]:
     known = known_exponents(metric)
     slow = rate("etc", known.q, known.beta_bar.high) if known.beta_bar is not None else None
     fast = rate("etc_one_arm", known.q) if known.one_arm else None
     return metric, "one arm" if known.one_arm else "a mixture", slow, fast
 
 
-def _gap_exponents(metric: Distortion) -> tuple[Any, ...]:
+def _gap_exponents_row(metric: Distortion) -> tuple[Any, ...]:
     known = known_exponents(metric)
     formula = Formula(metric.formula) if metric.formula and not len(metric.terms) > 1 else None
     return metric, formula, known.beta, known.beta_bar, known.proviso or None
 
 
-def _holder_pair(metric: Distortion) -> tuple[Any, ...]:
+def _holder_pair_row(metric: Distortion) -> tuple[Any, ...]:
     pair = metric.holder(Interval(0.0, 1.0))
     return metric, _fraction(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)
 
 
-_ROW = {1: _rates, 2: _bernoulli_rates, 3: _gap_exponents, 4: _holder_pair}
+_ROW = {1: _rates_row, 2: _bernoulli_rates_row, 3: _gap_exponents_row, 4: _holder_pair_row}
 _EMPTY_TABLES = (
     PaperTable(
         1,
@@ -221,7 +221,7 @@ _EMPTY_TABLES = (
 
 
 # ---- how values are written ------------------------------------------------------------------------------
-def cell_text(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Format a value of a table as plain text."""
     if value is None:
         return "–"
@@ -239,12 +239,12 @@ def _cell_latex(value: Any) -> str:
     if value is None:
         return "--"
     if isinstance(value, Distortion):
-        return rf"\texttt{{{escape_latex(cell_text(value))}}}"
+        return rf"\texttt{{{escape_latex(format_cell(value))}}}"
     if isinstance(value, Formula):
         return f"${_latex_formula(value.text)}$"
     if isinstance(value, Rate):
-        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{power_text(value.log)}}}"
-        return rf"$T^{{-{power_text(value.horizon)}}}\,{slow}$"
+        slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{format_power(value.log)}}}"
+        return rf"$T^{{-{format_power(value.horizon)}}}\,{slow}$"
     if isinstance(value, (Range, Fraction)):
         return f"${value}$"
     if isinstance(value, WidthScaledConstant):

@@ -33,10 +33,10 @@ class Mean(PiecewiseLinear):
     def h(u: FloatArray) -> FloatArray:
         return +u
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -v
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {1.0: 1.0}
 
 
@@ -78,10 +78,10 @@ class UpperCVaR(PiecewiseLinear):
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -np.maximum(v - self.c, 0.0) / (1.0 - self.c)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return () if self.c == 0.0 else (1.0 - self.c,)  # where the flat part begins
 
 
@@ -123,7 +123,7 @@ class LowerCVaR(PiecewiseLinear):
     def h(u: FloatArray, alpha: float) -> FloatArray:
         return np.maximum(u - (1.0 - alpha), 0.0) / alpha
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -np.minimum(v / self.alpha, 1.0)
 
 
@@ -149,10 +149,10 @@ class MeanMedianDeviation(PiecewiseLinear):
     def h(u: FloatArray) -> FloatArray:
         return np.minimum(u, 1.0 - u)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return np.minimum(v, 1.0 - v)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return (0.5,)
 
 
@@ -191,8 +191,8 @@ class InterESRange(PiecewiseLinear):
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0) - np.maximum(u - c, 0.0) / (1.0 - c)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return self._h(v)  # h is symmetric about 1/2
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return (min(self.c, 1.0 - self.c), max(self.c, 1.0 - self.c))

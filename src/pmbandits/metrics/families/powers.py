@@ -43,27 +43,27 @@ class DualPower(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return -np.expm1(s * np.log1p(-u))
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -np.power(v, self.s)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self.s * np.power(1.0 - u, self.s - 1.0)
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
         return -self.s * np.power(v, self.s - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2h_from_1(1.0 - u)
+        return self._d2h_change_from_1(1.0 - u)
 
-    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
+    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
         if self.s == 1.0:
             return np.zeros_like(v)
         return -self.s * (self.s - 1.0) * np.power(v, self.s - 2.0)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (1.0, self.s)
 
-    def _powers(self) -> dict[float, float] | None:
+    def _power_coefficients(self) -> dict[float, float] | None:
         return {1.0: {1.0: 1.0}, 2.0: {1.0: 2.0, 2.0: -1.0}}.get(self.s)
 
 
@@ -96,7 +96,7 @@ class Quadratic(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return u * (1.0 + s * (1.0 - u))
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -v * (1.0 - self.s + self.s * v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -105,10 +105,10 @@ class Quadratic(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.full_like(u, -2.0 * self.s)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (1.0, 1.0 + self.s)
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {1.0: 1.0 + self.s, 2.0: -self.s}
 
 
@@ -143,7 +143,7 @@ class PHT(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return np.power(u, s)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return np.expm1(self.s * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -154,10 +154,10 @@ class PHT(Family):
             return np.zeros_like(u)
         return self.s * (self.s - 1.0) * np.power(u, self.s - 2.0)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (self.s, 1.0)
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {self.s: 1.0}
 
 
@@ -185,7 +185,7 @@ class WangRightTail(Family):
         root = np.sqrt(u)
         return root * (1.0 - root)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -np.sqrt(1.0 - v) * np.expm1(0.5 * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -194,13 +194,13 @@ class WangRightTail(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return -0.25 * np.power(u, -1.5)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return (0.25,)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (0.5, 1.0)
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {0.5: 1.0, 1.0: -1.0}
 
 
@@ -228,7 +228,7 @@ class GiniDeviation(Family):
     def h(u: FloatArray) -> FloatArray:
         return u * (1.0 - u)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return v * (1.0 - v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -237,13 +237,13 @@ class GiniDeviation(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.full_like(u, -2.0)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return (0.5,)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (1.0, 1.0)
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {1.0: 1.0, 2.0: -1.0}
 
 
@@ -288,7 +288,7 @@ class GiniShortfall(Family):
         w = np.minimum(u / (1.0 - p), 1.0)
         return w * (1.0 + 2.0 * loading * (1.0 - w))
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         z = np.maximum(v - self.p, 0.0) / (1.0 - self.p)
         return z * ((2.0 * self.loading - 1.0) - 2.0 * self.loading * z)
 
@@ -300,13 +300,13 @@ class GiniShortfall(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.where(u <= 1.0 - self.p, -4.0 * self.loading / (1.0 - self.p) ** 2, 0.0)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         if self.loading <= 0.5:
             return () if self.p == 0.0 else (1.0 - self.p,)
         peak = (1.0 - self.p) * (0.5 + 0.25 / self.loading)
         return (peak,) if self.p == 0.0 else (peak, 1.0 - self.p)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (1.0, (1.0 + 2.0 * self.loading) / (1.0 - self.p))
 
 
@@ -352,7 +352,7 @@ class PowerDeviation(Family):
         power = np.power(u, m)
         return power * (1.0 - r * power)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         fall = np.expm1(self.m * np.log1p(-v))
         return fall * ((1.0 - 2.0 * self.r) - self.r * fall)
 
@@ -363,13 +363,13 @@ class PowerDeviation(Family):
         bend = self.m - 1.0 + 2.0 * (1.0 - 2.0 * self.m) * self.r * np.power(u, self.m)
         return self.m * np.power(u, self.m - 2.0) * bend
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return ((0.5 / self.r) ** (1.0 / self.m),) if self.r > 0.5 else ()
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         return (self.m, 1.0)
 
-    def _powers(self) -> dict[float, float]:
+    def _power_coefficients(self) -> dict[float, float]:
         return {self.m: 1.0, 2.0 * self.m: -self.r}
 
 
@@ -412,29 +412,29 @@ class TsallisPastEntropy(Family):
     def _h(self, u: FloatArray) -> FloatArray:
         return u * (1.0 - u) if self.alpha == 2.0 else super()._h(u)  # the Gini deviation, to the last bit
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return v * (1.0 - v) if self.alpha == 2.0 else _past_entropy(v, np.log(v), self.alpha)
 
     def _dh(self, u: FloatArray) -> FloatArray:
-        return -self._dh_from_1(1.0 - u)
+        return -self._dh_change_from_1(1.0 - u)
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
         if self.alpha == 1.0:
             return -np.log(v) - 1.0
         return -np.expm1(np.log(self.alpha) + (self.alpha - 1.0) * np.log(v)) / (self.alpha - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2h_from_1(1.0 - u)
+        return self._d2h_change_from_1(1.0 - u)
 
-    def _d2h_from_1(self, v: FloatArray) -> FloatArray:
+    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -self.alpha * np.power(v, self.alpha - 2.0)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         if abs(self.alpha - 1.0) < 1e-9:
             return (1.0 - np.exp(-1.0),)
         return (float(-np.expm1(-np.log(self.alpha) / (self.alpha - 1.0))),)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         if self.alpha > 1.0:
             return (1.0, max(1.0, 1.0 / (self.alpha - 1.0)))
         if self.alpha == 1.0:

@@ -44,13 +44,13 @@ class WangTransform(Family):
     def h(u: FloatArray, shift: float) -> FloatArray:
         return norm_cdf(norm_ppf(u) + shift)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return -norm_cdf(norm_ppf(v) - self.shift)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._density_ratio(norm_ppf(u))
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
         return -self._density_ratio(-norm_ppf(v))
 
     def _density_ratio(self, x: FloatArray) -> FloatArray:
@@ -62,7 +62,7 @@ class WangTransform(Family):
         x = norm_ppf(u)
         return -self.shift * np.exp(-self.shift * x - 0.5 * self.shift**2 + 0.5 * x * x) * np.sqrt(2.0 * np.pi)
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         if self.shift == 0.0:
             return (1.0, 1.0)
         # h (or its mirror image) is concave and increasing, so sup |h(u) − h(v)|/|u − v|^½ is reached from 0.
@@ -99,7 +99,7 @@ class InvertedS(Family):
     def h(u: FloatArray, beta: float) -> FloatArray:
         return np.exp(-np.power(-np.log(u), beta))
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return np.expm1(-np.power(-np.log1p(-v), self.beta))
 
     def _slope(self, depth: FloatArray) -> FloatArray:
@@ -111,7 +111,7 @@ class InvertedS(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(-np.log(u))
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
         return -self._slope(-np.log1p(-v))
 
     def _d2h(self, u: FloatArray) -> FloatArray:
@@ -119,7 +119,7 @@ class InvertedS(Family):
         bend = (self.beta - 1.0) / depth + 1.0 - self.beta * np.power(depth, self.beta - 1.0)
         return -self._slope(depth) / u * bend
 
-    def _modulus(self) -> tuple[float, float] | str:
+    def _holder_modulus_or_reason(self) -> tuple[float, float] | str:
         if self.beta < 1.0:
             return "for beta < 1 it rises from 0 faster than every power u^q"
         # β > 1: h' vanishes at both ends; its largest value in between is the Lipschitz constant.
@@ -157,7 +157,7 @@ class TverskyKahneman(Family):
         top = np.power(u, gamma)
         return top * np.power(top + np.power(1.0 - u, gamma), -1.0 / gamma)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         g = self.gamma
         log_u = np.log1p(-v)
         log_sum = np.log1p(np.power(v, g) + np.expm1(g * log_u))
@@ -173,9 +173,9 @@ class TverskyKahneman(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(u, 1.0 - u, self._h(u))
 
-    def _dh_from_1(self, v: FloatArray) -> FloatArray:
-        return -self._slope(1.0 - v, v, 1.0 + self._h_from_1(v))
+    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+        return -self._slope(1.0 - v, v, 1.0 + self._h_change_from_1(v))
 
-    def _modulus(self) -> tuple[float, float]:
+    def _holder_modulus_or_reason(self) -> tuple[float, float]:
         # sup |h(u) − h(v)|/|u − v|^γ is the limit at 1, 1/γ (found numerically for γ from .28 to 1).
         return (self.gamma, 1.0 / self.gamma)

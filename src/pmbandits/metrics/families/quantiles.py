@@ -24,7 +24,7 @@ class StepFunction(Family):
     def _d2h(self, u: FloatArray) -> FloatArray:
         return np.zeros_like(u)
 
-    def _modulus(self) -> str:
+    def _holder_modulus_or_reason(self) -> str:
         return "its distortion jumps, so two distributions however close can differ by the whole jump"
 
 
@@ -59,7 +59,7 @@ class VaR(StepFunction):
     def h(u: FloatArray, c: float) -> FloatArray:
         return where(u - (1.0 - c) > JUMP_TOLERANCE, 1.0, 0.0)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         return np.where(self.c - v > JUMP_TOLERANCE, 0.0, -1.0)
 
 
@@ -104,9 +104,9 @@ class InterQuantileRange(StepFunction):
         above = u - (1.0 - upper) > JUMP_TOLERANCE
         return where(above & (u - (1.0 - lower) <= JUMP_TOLERANCE), 1.0, 0.0)
 
-    def _h_from_1(self, v: FloatArray) -> FloatArray:
+    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
         above = self.upper - v > JUMP_TOLERANCE
         return np.where(above & ~(self.lower - v > JUMP_TOLERANCE), 1.0, 0.0)
 
-    def _critical(self) -> Sequence[float]:
+    def _critical_points(self) -> Sequence[float]:
         return (1.0 - self.lower,)

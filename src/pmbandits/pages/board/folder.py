@@ -52,12 +52,12 @@ def _run_view(seen: FolderReader, policy: str | None, trial: str | None) -> dict
     shown = sorted(trials)
     at = int(trial) if trial and trial.isdigit() and int(trial) in trials else (shown[0] if shown else None)
     policy_names = seen.policy_names()
-    known = seen.known()
+    known = seen.true_instance_and_best_mixture()
     out: dict[str, Any] = {
         "kind": "folder",
         "title": seen.folder.name or str(seen.folder),
         "status": "finished" if seen.finished else "running",
-        "facts": _facts(seen, known),
+        "facts": _run_facts_table(seen, known),
         "progress": {"done": seen.done, "total": seen.total},
         "choices": {"policies": policy_names, "policy": policy_names[line], "trials": shown[:500], "trial": at},
         "policies": _regret_lines(seen, policy_names[:_MOST_LINES]),
@@ -105,14 +105,14 @@ def _add_trial(out: dict[str, Any], seen: FolderReader, line: int, trial: Any, k
         "played": [{"place": k, "y": 100.0 * trial.played[:, k]} for k in drawn],
         "wanted": [{"place": k, "y": 100.0 * trial.wanted[:, k]} for k in drawn],
     }
-    out["marks"] = _marks(seen, [end for end in trial.ends if 0 < end <= t[-1]])
+    out["marks"] = _events_of_trial(seen, [end for end in trial.ends if 0 < end <= t[-1]])
     weights = known[2].weights if known is not None else None
     arm_utilities = seen.arm_utilities() if len(seen.names) <= _MOST_VALUED else None
     for k, arm in enumerate(out["arms"]):
         arm |= {
-            "played": view.share(trial.played[-1, k]),
-            "wanted": view.share(trial.wanted[-1, k]),
-            "best": None if weights is None else view.share(weights[k]),
+            "played": view.clean_share(trial.played[-1, k]),
+            "wanted": view.clean_share(trial.wanted[-1, k]),
+            "best": None if weights is None else view.clean_share(weights[k]),
             "pulls": round(float(trial.played[-1, k]) * int(t[-1])),
             "worth": None if arm_utilities is None else arm_utilities[k],
         }
@@ -120,7 +120,7 @@ def _add_trial(out: dict[str, Any], seen: FolderReader, line: int, trial: Any, k
         out["curves"] = view.true_curves(known[0], known[1].distributions, drawn)
 
 
-def _marks(seen: FolderReader, phase_ends: Sequence[int]) -> list[dict[str, Any]]:
+def _events_of_trial(seen: FolderReader, phase_ends: Sequence[int]) -> list[dict[str, Any]]:
     """What happened in a trial, in the order of rounds: phases, arms that came and went, and changes of the arms."""
     said_of = {"add": "came", "pause": "paused", "resume": "came back", "retire": "left for good"}
     schedule = seen.spec.get("schedule", [])
@@ -141,7 +141,7 @@ def _metric_view(known: Any, seen: FolderReader) -> dict[str, Any]:
         return {"text": seen.metric_text, "words": "", "u": [], "h": []}
 
 
-def _facts(seen: FolderReader, known: Any) -> list[list[str]]:
+def _run_facts_table(seen: FolderReader, known: Any) -> list[list[str]]:
     rounds = max(line.horizon for line in seen.lines)
     out = [
         ["preference", seen.metric_text],
@@ -171,7 +171,9 @@ def make_app(watched: WatchedRun) -> Starlette:
         return web.json_response(await run_in_threadpool(watched.view, given.get("policy"), given.get("trial")))
 
     async def stream(request: Request) -> Response:
-        return view.stream_response(view.stream(lambda: run_in_threadpool(watched.progress_counts), notifier))
+        return view.stream_response(
+            view.server_sent_events(lambda: run_in_threadpool(watched.progress_counts), notifier)
+        )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -50,7 +50,7 @@ def estimated_curves(metric: Distortion, estimates: Sequence[ArmEstimate], drawn
         worst, best = distortion_range(metric, least, most)
         arms.append({
             "place": k, "above": 1.0 - below, "low": least, "high": most,
-            "bent": _distorted(metric, 1.0 - below), "bent_low": worst, "bent_high": best,
+            "bent": _h_of_survival(metric, 1.0 - below), "bent_low": worst, "bent_high": best,
         })  # fmt: skip
     return {"x": x, "bend": linear_width, "arms": arms}
 
@@ -66,7 +66,7 @@ def true_curves(metric: Distortion, distributions: Sequence[Distribution], drawn
     arms = []
     for k in drawn:
         above = np.clip(1.0 - np.asarray(distributions[k].cdf(x), dtype=np.float64), 0.0, 1.0)
-        arms.append({"place": k, "above": above, "bent": _distorted(metric, above)})
+        arms.append({"place": k, "above": above, "bent": _h_of_survival(metric, above)})
     return {
         "x": x,
         "bend": linear_width,
@@ -80,7 +80,7 @@ def most_played_arms(weights: FloatArray, most: int = DRAWN) -> list[int]:
     return sorted(int(k) for k in np.argsort(-weights, kind="stable")[:most])
 
 
-def share(number: Any) -> float:
+def clean_share(number: Any) -> float:
     """A share; what is left of rounding errors is 0."""
     return float(number) if number >= 1e-9 else 0.0
 
@@ -103,7 +103,7 @@ def _curve_grid(points: FloatArray) -> tuple[FloatArray, float]:
     return np.concatenate((points, [points[-1] + pad])), linear
 
 
-def _distorted(metric: Distortion, above: FloatArray) -> FloatArray:
+def _h_of_survival(metric: Distortion, above: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         return np.asarray(metric._h(np.clip(above, 0.0, 1.0)))
 
@@ -134,13 +134,13 @@ class Notifier:
         self.closed = True
         self.notify()
 
-    async def wait(self, seconds: float) -> None:
+    async def wait_for_notification(self, seconds: float) -> None:
         """Wait for the next notification, at most this many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._event.wait(), seconds)
 
 
-async def stream(
+async def server_sent_events(
     seen: Callable[[], Awaitable[Any]], notifier: Notifier, every: float = 1.0, heartbeat: float = 15.0
 ) -> AsyncGenerator[bytes, None]:
     """Server-sent events: a message whenever ``seen`` gives something new, and a sign of life now and then.
@@ -158,7 +158,7 @@ async def stream(
         elif time.monotonic() >= said + heartbeat:
             said = time.monotonic()
             yield b": still here\n\n"
-        await notifier.wait(every)
+        await notifier.wait_for_notification(every)
 
 
 def stream_response(parts: AsyncIterator[bytes]) -> Any:

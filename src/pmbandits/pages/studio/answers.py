@@ -62,7 +62,7 @@ def overview(table: Table) -> dict[str, Any]:
         "outcomes": log.outcomes,
         "per": log.per,
         "outcome": sentences.reward_note(table),
-        "outcomes_can_be": sentences.reward_choices(table),
+        "outcomes_can_be": sentences.period_choices_of_one_reward(table),
         "account": without_option_names(log.row_report()),
         "findings": [
             *(["The numbers are taken as losses: smaller is better."] if table.params["loss"] else []),
@@ -85,7 +85,7 @@ def overview(table: Table) -> dict[str, Any]:
 def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """A preview of the best mixture for a metric, with its curves and sentences, for somebody who moves a slider."""
     start = perf_counter()
-    metric, limits = _metric(params.get("metric")), table.limits(params.get("limits"))
+    metric, limits = _parse_metric(params.get("metric")), table.limits(params.get("limits"))
     seen = table.preview.best_mixture(metric, limits)
     names = table.names
     same = ties.tied_arms(seen, limits)
@@ -144,20 +144,20 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "grid": table.curves.grid,
         "above": curves,
         "bent": bent,
-        "again": repro_call(table, _kept_and_current(metric, params.get("kept")), limits, params),
+        "again": repro_call(table, _kept_and_current_metrics(metric, params.get("kept")), limits, params),
         "ms": 1e3 * (perf_counter() - start),
     }
 
 
 def explain_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """Why a mixture is best, in sentences; requested when the sliders rest."""
-    metric, limits = _metric(params.get("metric")), table.limits(params.get("limits"))
+    metric, limits = _parse_metric(params.get("metric")), table.limits(params.get("limits"))
     return {"why": sentences.explain_mixture(table, table.preview.best_mixture(metric, limits), metric, limits)}
 
 
 def shares_along_slider(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The best shares along a slider, from one preference (``from``) to another (``to``), and where they jump."""
-    one, two = _metric(params.get("from")), _metric(params.get("to"))
+    one, two = _parse_metric(params.get("from")), _parse_metric(params.get("to"))
     limits = table.limits(params.get("limits"))
 
     def at(place: float) -> FloatArray | None:
@@ -205,12 +205,12 @@ def _interpolate_metrics(one: Distortion, two: Distortion, share: float) -> Dist
     return round(1.0 - share, 6) * one + round(share, 6) * two
 
 
-def compare(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
+def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """Several preferences side by side, each within its limits: what each would play, and what others think of it."""
     rows = params.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise ValueError("give the preferences to compare as rows, each with its limits.")
-    metrics = _metrics([row.get("metric") for row in rows])
+    metrics = _parse_metrics([row.get("metric") for row in rows])
     limits = [table.limits(row.get("limits")) for row in rows]
     seen = [table.preview.best_mixture(metric, kept) for metric, kept in zip(metrics, limits, strict=True)]
     utility = [[table.preview.utility(metric, other.weights) for other in seen] for metric in metrics]
@@ -249,7 +249,7 @@ def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | Non
     """How to reproduce the answer: as a shell command and as lines of Python."""
     texts = [metric_text(metric) for metric in metrics]
     options = {**table.params, "decimal": None} if table.params.get("decimal") == table.sniff.decimal else table.params
-    options = {**options, "shares": None if limits is None else str(limits), "level": _level(params)}
+    options = {**options, "shares": None if limits is None else str(limits), "level": _confidence_level(params)}
     said = texts[0] if len(texts) == 1 else texts
     return {
         "command": shell_command(table.name_in_commands, texts, options, "report.html"),
@@ -259,35 +259,35 @@ def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | Non
 
 def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The request for a verdict, as the verdict worker takes it."""
-    metrics = _metrics(params.get("metrics") or [params.get("metric")])
+    metrics = _parse_metrics(params.get("metrics") or [params.get("metric")])
     limits = table.limits(params.get("limits"))
     return {
         "metrics": [metric_text(metric) for metric in metrics],
         "shares": None if limits is None else str(limits),
-        "level": _level(params),
+        "level": _confidence_level(params),
         "loss": table.params["loss"],
         "repeat": repro_call(table, metrics, limits, params)["python"],
         "source": table.name,
     }
 
 
-def _kept_and_current(metric: Distortion, kept: Any) -> list[Distortion]:
+def _kept_and_current_metrics(metric: Distortion, kept: Any) -> list[Distortion]:
     """The preferences that were kept, and the present one, each once."""
-    listed = [*(_metrics(kept) if kept else []), metric]
+    listed = [*(_parse_metrics(kept) if kept else []), metric]
     return list(dict.fromkeys(listed))[:_MOST_METRICS]
 
 
-def _level(params: Mapping[str, Any]) -> float:
+def _confidence_level(params: Mapping[str, Any]) -> float:
     return _validation.within("level", params.get("level", 0.95), 0.5, 1.0, open_hi=True)
 
 
-def _metric(text: Any) -> Distortion:
+def _parse_metric(text: Any) -> Distortion:
     if not isinstance(text, str) or len(text) > 2_000:
         raise ValueError("a preference must be text, such as '0.7*mean + 0.3*upper_cvar(0.9)'.")
     return as_metric(text)
 
 
-def _metrics(texts: Any) -> list[Distortion]:
+def _parse_metrics(texts: Any) -> list[Distortion]:
     if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_METRICS:
         raise ValueError(f"give one to {_MOST_METRICS} preferences to compare.")
-    return [_metric(text) for text in texts]
+    return [_parse_metric(text) for text in texts]

@@ -104,20 +104,25 @@ _QUESTIONS: dict[str, Callable[[Studio, Params], Any]] = {
     "/look": lambda studio, params: answers.best_mixture(studio.table(params), params),
     "/why": lambda studio, params: answers.explain_mixture(studio.table(params), params),
     "/way": lambda studio, params: answers.shares_along_slider(studio.table(params), params),
-    "/compare": lambda studio, params: answers.compare(studio.table(params), params),
+    "/compare": lambda studio, params: answers.compare_preferences(studio.table(params), params),
     "/verdict": Studio.verdict,
 }
 
 
 def make_app(studio: Studio) -> Starlette:
     """The Starlette app of the studio, without the token middleware."""
-    posts = {"/drop": _upload, "/example": _example, "/report": _report, **dict.fromkeys(_QUESTIONS, _question)}
+    posts = {
+        "/drop": _upload_route,
+        "/example": _example_route,
+        "/report": _report_route,
+        **dict.fromkeys(_QUESTIONS, _question_route),
+    }
     app = Starlette(
         routes=[
-            Route("/", _page),
+            Route("/", _page_route),
             Route("/assets/{name}", web.asset_route),
-            Route("/start", web.with_error_responses(_start)),
-            Route("/table", web.with_error_responses(_download)),
+            Route("/start", web.with_error_responses(_start_route)),
+            Route("/table", web.with_error_responses(_download_route)),
             *(Route(at, web.with_error_responses(handler), methods=["POST"]) for at, handler in posts.items()),
         ]
     )
@@ -125,17 +130,17 @@ def make_app(studio: Studio) -> Starlette:
     return app
 
 
-async def _page(request: Request) -> Response:
+async def _page_route(request: Request) -> Response:
     return HTMLResponse(web.html_page("studio.html"), headers={**web.HEADERS, "Cache-Control": "no-store"})
 
 
-async def _start(request: Request) -> Response:
+async def _start_route(request: Request) -> Response:
     studio, at = request.app.state.studio, _table_number(request)  # of a page that was loaded again
     at = at if at in studio.tables else studio.first
     first = await run_in_threadpool(studio.overview, at) if at in studio.tables else None
     return web.json_response(
         {
-            "catalogue": sliders.catalogue(),
+            "catalogue": sliders.all_statements_for_list(),
             "named": sliders.named_metrics(),
             "examples": examples.EXAMPLES,
             "first": first,
@@ -143,7 +148,7 @@ async def _start(request: Request) -> Response:
     )
 
 
-async def _upload(request: Request) -> Response:
+async def _upload_route(request: Request) -> Response:
     name = Path(request.query_params.get("name", "table.csv").replace("\\", "/")).name or "table.csv"
     path, handle = new_upload_file(name)
     size = 0
@@ -158,14 +163,14 @@ async def _upload(request: Request) -> Response:
     return web.json_response(await run_in_threadpool(request.app.state.studio.add_upload, path, name))
 
 
-async def _example(request: Request) -> Response:
+async def _example_route(request: Request) -> Response:
     params = await web.json_body(request)
     folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
-    path = await run_in_threadpool(examples.write, str(params.get("name")), folder)
+    path = await run_in_threadpool(examples.write_example_csv, str(params.get("name")), folder)
     return web.json_response(await run_in_threadpool(request.app.state.studio.add_upload, path, path.name, path.stem))
 
 
-async def _download(request: Request) -> Response:
+async def _download_route(request: Request) -> Response:
     table = request.app.state.studio.table({"table": _table_number(request)}, read=False)
     if not table.is_upload:
         raise ValueError("this file is on your machine already.")
@@ -173,13 +178,13 @@ async def _download(request: Request) -> Response:
     return Response(table.path.read_bytes(), headers=headers, media_type="application/octet-stream")
 
 
-async def _report(request: Request) -> Response:
+async def _report_route(request: Request) -> Response:
     page = await run_in_threadpool(request.app.state.studio.report, await web.json_body(request))
     headers = {**web.HEADERS, "Content-Disposition": 'attachment; filename="report.html"'}
     return Response(page, headers=headers, media_type="text/html; charset=utf-8")
 
 
-async def _question(request: Request) -> Response:
+async def _question_route(request: Request) -> Response:
     answer = _QUESTIONS[request.scope["path"]]
     return web.json_response(await run_in_threadpool(answer, request.app.state.studio, await web.json_body(request)))
 

@@ -16,16 +16,19 @@ INITIAL_STATE = {"scouts": {"say": "go for the best 10 %", "range": {"kind": "be
 """With what an example begins: a preference, and where rewards can lie."""
 
 
-def write(name: str, folder: Path) -> Path:
+def write_example_csv(name: str, folder: Path) -> Path:
     """Write one of the examples as a CSV file."""
     if name not in EXAMPLES:
         raise ValueError(f"there is no example {name!r}; there are: {', '.join(EXAMPLES)}.")
     path = folder / f"{name}.csv"
-    path.write_text({"scouts": _scouts, "shop": _shop, "savings": _savings}[name](), encoding="utf-8")
+    path.write_text(
+        {"scouts": _scouts_example_csv, "shop": _shop_example_csv, "savings": _savings_example_csv}[name](),
+        encoding="utf-8",
+    )
     return path
 
 
-def _scouts() -> str:
+def _scouts_example_csv() -> str:
     """Schools have many good players, streets few, but these are brilliant; camps lie between."""
     rng = np.random.default_rng(3)
     places = {
@@ -43,7 +46,7 @@ def _scouts() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shop() -> str:
+def _shop_example_csv() -> str:
     rng = np.random.default_rng(7)
     offers = {"no offer": (0.11, 2.8, 0.5), "free shipping": (0.15, 2.75, 0.45), "ten off": (0.21, 2.45, 0.5),
               "bundle": (0.028, 4.45, 0.35)}  # fmt: skip
@@ -57,7 +60,7 @@ def _shop() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _savings() -> str:
+def _savings_example_csv() -> str:
     rng = np.random.default_rng(11)
     months = 600
 

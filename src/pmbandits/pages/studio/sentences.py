@@ -29,7 +29,7 @@ CURVATURE_TEXT = {
 }
 
 
-def reward_choices(table: Table) -> dict[str, str]:
+def period_choices_of_one_reward(table: Table) -> dict[str, str]:
     """What one reward can be, by period (``""``: what it is in the table), for a list to choose from."""
     params = table.params
     what = "" if params["wide"] else f" “{params['reward']}”"

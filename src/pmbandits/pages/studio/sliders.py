@@ -146,13 +146,13 @@ def parse_preference(said: str, *, formula: bool = False) -> dict[str, Any]:
     if not said:
         raise ValueError("say what you value, such as 'avoid the worst 10 %', or choose a statement.")
     if formula or len(said) > MAX_STATEMENT:
-        return _without_statement(as_metric(said))
+        return _metric_without_statement(as_metric(said))
     name = re.sub(r"[\s-]+", "_", said.lower())
     for family in FAMILIES:  # who knows a name may say it in words
         if name in (family.name, *family.aliases):
-            return _without_statement(family.example())
+            return _metric_without_statement(family.example())
     try:
-        return _without_statement(find_metric(said))  # not as_metric, which takes words, too
+        return _metric_without_statement(find_metric(said))  # not as_metric, which takes words, too
     except ValueError as error:
         as_text = error
     if any(sign in said for sign in "(*") and re.search(r"[a-z_]+\(", said):
@@ -165,21 +165,21 @@ def parse_preference(said: str, *, formula: bool = False) -> dict[str, Any]:
             f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", nearest_statements(said)
         ) from None
     return {
-        **_without_statement(found.metric),
+        **_metric_without_statement(found.metric),
         "statement": found.statement,
         "does": found.does,
-        "period": period_mentioned(said),
+        "period": period_named_in_words(said),
     }
 
 
-def _without_statement(metric: Distortion) -> dict[str, Any]:
+def _metric_without_statement(metric: Distortion) -> dict[str, Any]:
     return {**metric_with_sliders(metric), "statement": "", "does": "", "period": ""}
 
 
-def period_mentioned(said: str) -> str:
+def period_named_in_words(said: str) -> str:
     """A period that the words speak about: then one row is perhaps not what is meant by one reward.
 
-    >>> period_mentioned("bad weeks are not too bad"), period_mentioned("avoid the worst 10 %")
+    >>> period_named_in_words("bad weeks are not too bad"), period_named_in_words("avoid the worst 10 %")
     ('week', '')
     """
     found = re.search(r"\b(day|week|month)(?:s|ly)?\b|\bdaily\b", said.lower())
@@ -201,7 +201,7 @@ def nearest_statements(said: str, count: int = 3) -> list[str]:
     return [entry.statement for entry in sorted(preferences(), key=near, reverse=True)[:count]]
 
 
-def catalogue() -> list[dict[str, Any]]:
+def all_statements_for_list() -> list[dict[str, Any]]:
     """All statements, for a list to choose from."""
     return [{**metric_with_sliders(p.metric), "statement": p.statement, "does": p.does} for p in preferences()]
 

@@ -41,7 +41,7 @@ class Table:
         self.path, self.name, self.is_upload, self.example = path, name, is_upload, example
         self.params: dict[str, Any] = {}
         self.read_error = ""
-        with self._errors_name_upload():
+        with self._errors_with_upload_name():
             self.sniff: SniffedTable = sniff(path)
         if not self.sniff.rows:
             self.read_error = f"{name} has no rows below its first line."
@@ -49,7 +49,7 @@ class Table:
             self.read_error = f"No column of {name} holds numbers, and rewards must be numbers."
 
     @contextmanager
-    def _errors_name_upload(self) -> Iterator[None]:
+    def _errors_with_upload_name(self) -> Iterator[None]:
         """Errors about an uploaded file show the name that the user gave it."""
         try:
             yield
@@ -78,7 +78,7 @@ class Table:
             params.pop("arm", None), params.pop("reward", None)
         loss = bool(options.get("loss"))
         support = _parse_support(options.get("range"))
-        with self._errors_name_upload():
+        with self._errors_with_upload_name():
             log = read(self.path, settings=ReadSettings(**params), loss=loss)
             problem = make_problem(log, support, loss=loss)
         self.problem: Problem = problem

@@ -55,7 +55,7 @@ def explain_tie(table: Table, metric: Distortion, seen: PreviewResult, same: lis
         "headline": headline,
         "why": f"{first} {_tie_reason(table, metric, same, utility)}",
         "arms": names,
-        "offers": list(_offers(table, metric, same)),
+        "offers": list(_settings_that_break_tie(table, metric, same)),
     }
 
 
@@ -84,7 +84,7 @@ def _tie_reason(table: Table, metric: Distortion, same: list[int], utility: floa
     )
 
 
-def _offers(table: Table, metric: Distortion, same: list[int]) -> Iterator[dict[str, Any]]:
+def _settings_that_break_tie(table: Table, metric: Distortion, same: list[int]) -> Iterator[dict[str, Any]]:
     """Settings that can tell the arms apart, each with the words of its button."""
     found = _separating_setting(table, metric, same)
     if found is not None:

@@ -92,13 +92,13 @@ def _answer_requests(pipe: Connection) -> None:
             given, question = pipe.recv()
             problem = problem if given is None else given
             try:
-                reply: tuple[Any, str | None] = answer(problem, question), None
+                reply: tuple[Any, str | None] = advice_for_request(problem, question), None
             except (ValueError, TypeError) as error:
                 reply = None, str(error)
             pipe.send(reply)
 
 
-def answer(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
+def advice_for_request(problem: Any, question: dict[str, Any]) -> dict[str, Any]:
     """The advice on one or several preferences; with the HTML report, if the request wants it."""
     from dataclasses import replace
 

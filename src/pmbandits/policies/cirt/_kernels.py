@@ -21,7 +21,7 @@ from pmbandits.metrics.encoding import h_max, h_min
 from pmbandits.mixtures import _lazy_argmax as lazy
 from pmbandits.mixtures import _look_ahead as ahead
 from pmbandits.mixtures._constraints import intersect_box_with_limits
-from pmbandits.mixtures._continuous_search import best_mixture_in_box, find_better_mixture_outside
+from pmbandits.mixtures._continuous_search import find_better_mixture_outside, set_to_best_mixture_in_box
 from pmbandits.mixtures._grid_search import compute_grid_utilities, update_empirical_grid_mixture
 from pmbandits.mixtures._index import (
     OPTIMISTIC_BOUND,
@@ -30,7 +30,7 @@ from pmbandits.mixtures._index import (
     UTILITY,
     dot,
     due,
-    holder_utility_change,
+    max_utility_change_by_holder,
     postpone_next_look,
     ready,
     set_current_grid_point,
@@ -68,7 +68,7 @@ def steps_per_unit(branching: int, phase: int) -> int:
 
 
 @shared("state -> none", unpack)
-def lay_phase_grid(s: Any) -> None:
+def fill_phase_grid(s: Any) -> None:
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
     k, half, phase, total = s.n_arms, s.branching // 2, s.phase, steps_per_unit(s.branching, s.phase)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
@@ -91,11 +91,11 @@ def lay_phase_grid(s: Any) -> None:
             used += 1
         if not next_lexicographic(step, low, high):
             break
-    reset_grid(s, used)
+    discard_grid_choices(s, used)
 
 
 @shared("state -> none", unpack)
-def lay_tracking_grid(s: Any) -> None:
+def fill_tracking_grid(s: Any) -> None:
     """``eq:any_discrete_set_tracking``: weights (n + ½)/N inside the box around the last kept mixture.
 
     Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
@@ -128,7 +128,7 @@ def lay_tracking_grid(s: Any) -> None:
             top = i if s.kept_mixture[i] > s.kept_mixture[top] else top
         s.grid[0, top] += left_over
         used = 1
-    reset_grid(s, used)
+    discard_grid_choices(s, used)
 
 
 @step("ints, ints, ints -> bool")
@@ -145,7 +145,7 @@ def next_lexicographic(step: Any, low: Any, high: Any) -> bool:
 
 
 @step("state, int -> none", unpack)
-def reset_grid(s: Any, used: int) -> None:
+def discard_grid_choices(s: Any, used: int) -> None:
     """The grid has changed: nothing is chosen, and nothing that is kept about its points is true."""
     s.n_grid_used = used
     s.current_point = -1
@@ -154,7 +154,7 @@ def reset_grid(s: Any, used: int) -> None:
 
 
 @shared("state -> none")
-def choose_leader(s: Any) -> None:
+def set_leader_of_phase(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     if lazy.can_use_lazy_argmax(s, UTILITY):
         set_current_grid_point(s, lazy.lazy_argmax(s, UTILITY))
@@ -174,7 +174,7 @@ def choose_leader(s: Any) -> None:
 
 
 @shared("state -> int", unpack)
-def find_surviving_candidate(s: Any) -> int:
+def find_candidate_not_ruled_out(s: Any) -> int:
     """A candidate that keeps the phase from ending, or −1: the phase is over.
 
     ``eq:stopping_rule``, or the box rule: all that may still be best lies in the box that would be kept. A candidate
@@ -182,7 +182,7 @@ def find_surviving_candidate(s: Any) -> int:
     """
     leader, used, binary, literal = s.current_point, s.n_grid_used, s.storage_mode == BINARY, s.literal == 1
     can_be_lazy = lazy.can_use_lazy_argmax(s, OPTIMISTIC_BOUND)
-    if can_be_lazy and witness_survives(s):
+    if can_be_lazy and is_last_witness_still_valid(s):
         return s.blocking_candidate - 1
     # the candidate that kept the phase open last time is checked first
     first = max(s.blocking_candidate - 1, 0) if can_be_lazy else 0
@@ -197,7 +197,7 @@ def find_surviving_candidate(s: Any) -> int:
         if binary:
             best = bernoulli_utility_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
         else:
-            lazy.evaluate_grid_point(s, g, OPTIMISTIC_BOUND)
+            lazy.evaluate_and_store_grid_point(s, g, OPTIMISTIC_BOUND)
             best = s.index[g]
         if best >= least and (literal or best - least > s.tolerance):
             s.leader_lower_bound, s.checked_leader, s.blocking_candidate = least, leader + 1, g + 1
@@ -219,7 +219,7 @@ def inside_box(steps: Any, middle: Any) -> bool:
 
 
 @shared("state -> bool", unpack)
-def witness_survives(s: Any) -> bool:
+def is_last_witness_still_valid(s: Any) -> bool:
     """Whether the last witness still keeps the phase open, by how far its value and the leader's can have moved."""
     leader, witness = s.current_point, s.blocking_candidate - 1
     if witness < 0 or s.checked_leader != leader + 1:
@@ -240,11 +240,11 @@ def witness_survives(s: Any) -> bool:
         gain = 0.0
         for i in range(s.n_arms):
             gain += s.grid[leader, i] * (s.leader_radius[i] - s.radius[i])
-        moved = lazy.wasserstein_travel(s.grid[leader], s.w1_path_length, s.leader_path_length)
+        moved = lazy.max_wasserstein_movement(s.grid[leader], s.w1_path_length, s.leader_path_length)
         high = (
             s.leader_lower_bound
-            + holder_utility_change(s, moved)
-            + holder_utility_change(s, lazy.radius_to_wasserstein_factor(s) * gain)
+            + max_utility_change_by_holder(s, moved)
+            + max_utility_change_by_holder(s, lazy.wasserstein_units_per_radius(s) * gain)
         )
     if s.value_at[leader] > 0.0:
         high = min(high, s.value[leader] + lazy.max_change_since_evaluation(s, leader, UTILITY)[1])
@@ -257,7 +257,7 @@ def leader_stays_ahead(s: Any, witness: int) -> bool:
     steps, leader = s.look_ahead, s.current_point
     sure = ROUNDING_MARGIN * max(1.0, abs(s.max_h))
     mine, other = s.grid[leader], s.grid[witness]
-    low, high = ahead.guaranteed_intervals(s, steps)
+    low, high = ahead.intervals_kept_for_next_rewards(s, steps)
     left, right = dot(mine, low), dot(mine, high)
     other_low, other_high = dot(other, low), dot(other, high)
     if left > right or other_low > other_high:
@@ -279,8 +279,8 @@ def refine_on_grid(s: Any) -> None:
     update_confidence_sets(s)
     if has_tail_assumption(s):
         postpone_next_look(s)
-    choose_leader(s)
-    witness = find_surviving_candidate(s)
+    set_leader_of_phase(s)
+    witness = find_candidate_not_ruled_out(s)
     if witness >= 0:
         if ahead.may_look_ahead(s):
             ahead.update_look_ahead(s, leader_stays_ahead(s, witness))
@@ -291,11 +291,11 @@ def refine_on_grid(s: Any) -> None:
         s.kept_mixture[i] = s.grid_steps[leader, i]
     if phase < s.phases:
         s.phase = phase + 1
-        lay_phase_grid(s)
-        choose_leader(s)
+        fill_phase_grid(s)
+        set_leader_of_phase(s)
     else:  # the tracking process: one mixture from now on
         s.tracking = 1
-        lay_tracking_grid(s)
+        fill_tracking_grid(s)
         update_empirical_grid_mixture(s)
 
 
@@ -319,7 +319,7 @@ def refine_continuous(s: Any) -> None:
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
         intersect_box_with_limits(s, low, high)
-        best_mixture_in_box(s, s.mix, low, high)
+        set_to_best_mixture_in_box(s, s.mix, low, high)
         witness = find_better_mixture_outside(
             s, low, high, 1.0 / steps_per_unit(branching, phase), s.tolerance, s.current_point + 1
         )

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits.engine.grid_choice import check_even, constrained_search, search_numbers, use_continuous_search
+from pmbandits.engine.grid_choice import (
+    check_even,
+    search_option_within_limits,
+    search_options_as_state_numbers,
+    use_continuous_search,
+)
 from pmbandits.engine.options import (
     above,
     check_confidence,
@@ -22,7 +27,7 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import explore_or_track, pull
-from pmbandits.policies.cirt._kernels import lay_phase_grid, refine_if_due, steps_per_unit, unpack
+from pmbandits.policies.cirt._kernels import fill_phase_grid, refine_if_due, steps_per_unit, unpack
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
@@ -51,7 +56,7 @@ def begin(memory: int) -> None:
     s = unpack(memory)
     s.phase = 1
     if s.continuous == 0:
-        lay_phase_grid(s)
+        fill_phase_grid(s)
 
 
 class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
@@ -109,7 +114,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         max_grid_size, literal = (o["branching"] + 1) ** (n_arms - 1), o["stopping"] == "literal"
         if literal and o["search"] == "continuous":
             raise ValueError("stopping='literal' compares the mixtures of a grid; use search='grid' or stopping='box'.")
-        search = constrained_search(self.limits, "grid" if literal else o["search"], metric)
+        search = search_option_within_limits(self.limits, "grid" if literal else o["search"], metric)
         continuous = use_continuous_search(search, max_grid_size, metric, support, chosen, self.limits)
         if not continuous and max_grid_size > LARGEST_PHASE_GRID:
             raise ValueError(
@@ -138,7 +143,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 "phases": max(1, phases),
                 "tolerance": tolerance,
                 "literal": int(literal),
-                **search_numbers(continuous, 0.0),
+                **search_options_as_state_numbers(continuous, 0.0),
             },
             confidence=chosen,
             begin=begin,
@@ -159,7 +164,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
             return True
         anew = m.copy()
-        lay_phase_grid(anew)  # from the mixture that was kept
+        fill_phase_grid(anew)  # from the mixture that was kept
         same = anew.n_grid_used == m.n_grid_used and np.array_equal(
             anew.grid_steps[: m.n_grid_used], m.grid_steps[: m.n_grid_used]
         )
@@ -174,7 +179,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     @property
     def phases(self) -> int:
         """How many phases of refinement there are in all."""
-        self._must_be_bound()
+        self._require_bound_policy()
         return self._memory.phases
 
     @property

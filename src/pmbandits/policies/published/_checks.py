@@ -11,7 +11,7 @@ from pmbandits.engine.policy import Policy
 from pmbandits.metrics import LowerCVaR
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.policies._draws import TIES
-from pmbandits.policies.published._functionals import unpack_tail, update_by_cvar
+from pmbandits.policies.published._functionals import set_mixture_to_largest_cvar, unpack_tail
 from pmbandits.supports import Support
 
 
@@ -52,7 +52,7 @@ def quadratic_parts(policy: str, metric: Distortion) -> tuple[float, float]:
     return mean, max(gini, 0.0)
 
 
-class TailPolicy(Policy, update=update_by_cvar, unpack=unpack_tail):
+class TailPolicy(Policy, update=set_mixture_to_largest_cvar, unpack=unpack_tail):
     """A policy for a lower-tail CVaR. α comes from the metric, or from an option; then the metric is not used."""
 
     alpha: float | None = option(default=None, check=share)

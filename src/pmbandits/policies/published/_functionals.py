@@ -34,7 +34,7 @@ def weight_buffer(s: State) -> FloatArray:
 
 
 @step("state -> two ints")
-def passes(s: State) -> tuple[int, int]:
+def double_loop_sizes(s: State) -> tuple[int, int]:
     """How to go through all rewards in one double loop: (1, rewards) in the sorted pool, or (arms, atoms).
 
     In step (i, j) the arm is ``pool_arm[j]`` or i, the reward ``x[j]`` or ``points[j]``, and its weight at i·atoms + j.
@@ -43,9 +43,9 @@ def passes(s: State) -> tuple[int, int]:
 
 
 @shared("state, floats, table, floats -> none")
-def empirical_weights(s: State, weight: FloatArray, anchor: FloatArray, total: FloatArray) -> None:
+def fill_empirical_weights(s: State, weight: FloatArray, anchor: FloatArray, total: FloatArray) -> None:
     """Fill in the weights of the empirical distributions: 1 for each reward."""
-    samples, (rows, columns) = s.storage_mode == SAMPLES, passes(s)
+    samples, (rows, columns) = s.storage_mode == SAMPLES, double_loop_sizes(s)
     for i in range(s.n_arms):
         anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, s.n_rewards[i]
     for row in range(rows):
@@ -123,7 +123,7 @@ def distorted_expectations(
 ) -> None:
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
     sort_pool(s)
-    k, h, samples, (rows, columns) = s.n_arms, s.h, s.storage_mode == SAMPLES, passes(s)
+    k, h, samples, (rows, columns) = s.n_arms, s.h, s.storage_mode == SAMPLES, double_loop_sizes(s)
     before, below = np.empty(k), np.zeros(k)
     top, one, alone = s.high, h_value(h, 1.0), is_one_family(h)
     for i in range(k):
@@ -157,7 +157,7 @@ def weighted_lower_cvars(s: State, alpha: float, weight: FloatArray, total: Floa
     weight reaches α.
     """
     sort_pool(s)
-    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, passes(s)
+    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, double_loop_sizes(s)
     wanted = np.empty(k)
     for i in range(k):
         out[i] = 0.0
@@ -182,7 +182,7 @@ def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray)
     B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
     """
     sort_pool(s)
-    k, top, samples, (rows, columns) = s.n_arms, s.high, s.storage_mode == SAMPLES, passes(s)
+    k, top, samples, (rows, columns) = s.n_arms, s.high, s.storage_mode == SAMPLES, double_loop_sizes(s)
     before, count = np.empty(k), np.zeros(k)
     for i in range(k):
         out[i] = 0.0
@@ -204,7 +204,7 @@ def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray)
 def optimistic_utilities(s: State, out: FloatArray) -> None:
     """The largest U_h of a distribution in the arm's confidence band (DKW or KL), into ``out``."""
     sort_pool(s)
-    k, h, kind, samples, (rows, columns) = s.n_arms, s.h, s.set_kind, s.storage_mode == SAMPLES, passes(s)
+    k, h, kind, samples, (rows, columns) = s.n_arms, s.h, s.set_kind, s.storage_mode == SAMPLES, double_loop_sizes(s)
     n_rewards, radius, share_errors, bands = s.n_rewards, s.radius, update_kl_bands(s), s.kl_band
     before, left = np.full(k, s.low), n_rewards.copy()
     start, alone = s.low * h_value(h, 1.0), is_one_family(h)
@@ -225,10 +225,10 @@ def optimistic_utilities(s: State, out: FloatArray) -> None:
 
 
 @shared("state, float, floats -> none")
-def mean_variance(s: State, rho: float, out: FloatArray) -> None:
+def fill_mean_variances(s: State, rho: float, out: FloatArray) -> None:
     """Variance − ρ·mean of every arm's rewards (of those it has), into ``out``."""
     sort_pool(s)
-    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, passes(s)
+    k, samples, (rows, columns) = s.n_arms, s.storage_mode == SAMPLES, double_loop_sizes(s)
     mean = np.zeros(k)
     for i in range(k):
         out[i] = 0.0
@@ -257,7 +257,7 @@ def set_mixture_to_best_arm(s: State) -> None:
 def empirical_utilities(s: State, out: FloatArray) -> None:
     """U_h of every arm's rewards, into ``out``."""
     weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    empirical_weights(s, weight, anchor, total)
+    fill_empirical_weights(s, weight, anchor, total)
     distorted_expectations(s, weight, anchor, total, out)
 
 
@@ -265,12 +265,12 @@ def empirical_utilities(s: State, out: FloatArray) -> None:
 def empirical_cvars(s: State, tail: float, out: FloatArray) -> None:
     """Lower-tail CVaR of every arm's rewards, into ``out``."""
     weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    empirical_weights(s, weight, anchor, total)
+    fill_empirical_weights(s, weight, anchor, total)
     weighted_lower_cvars(s, tail, weight, total, out)
 
 
 @kernel
-def update_by_utility(memory: int) -> None:
+def set_mixture_to_largest_utility(memory: int) -> None:
     """Set the mixture to the arm whose rewards have the largest U_h."""
     s = unpack(memory)
     empirical_utilities(s, s.value)
@@ -278,7 +278,7 @@ def update_by_utility(memory: int) -> None:
 
 
 @kernel
-def update_by_cvar(memory: int) -> None:
+def set_mixture_to_largest_cvar(memory: int) -> None:
     """Set the mixture to the arm whose rewards have the largest lower-tail CVaR."""
     s = unpack_tail(memory)
     empirical_cvars(s, s.tail, s.value)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmbandits.estimates._utility import influence_moments
+from pmbandits.estimates._utility import fill_influence_moments
 from pmbandits.mixtures._pairwise_ascent import grain
-from pmbandits.mixtures._tracking import shares_played
+from pmbandits.mixtures._tracking import fill_shares_played
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import unpack
 from pmbandits.supports import Binary, Support
 
 
-def gradient_wait(tolerance: float, support: Support) -> float:
+def growth_between_gradient_updates(tolerance: float, support: Support) -> float:
     """The share by which pulls and rewards grow between two looks at slopes: 0 where slopes have a closed form."""
     return 0.0 if isinstance(support, Binary) else tolerance
 
@@ -38,8 +38,8 @@ def update_gradient(s: Any, wait: float) -> float:
 
     Returns the range of Φ over the support: how far one reward can lie from another, as the slope sees it.
     """
-    shares_played(s, s.mix)
-    least, most = influence_moments(s, s.mix, grain(s), s.slope, s.slope_variance)
+    fill_shares_played(s, s.mix)
+    least, most = fill_influence_moments(s, s.mix, grain(s), s.slope, s.slope_variance)
     for i in range(s.n_arms):
         s.slope_variance[i] = max(s.slope_variance[i] - s.slope[i] * s.slope[i], 0.0)
     schedule_next_gradient(s, wait)
@@ -48,8 +48,8 @@ def update_gradient(s: Any, wait: float) -> float:
 
 
 @kernel
-def update_to_shares_played(memory: int) -> None:
+def set_mixture_to_shares_played(memory: int) -> None:
     """The mixture is the shares played so far."""
     s = unpack(memory)
-    shares_played(s, s.mix)
+    fill_shares_played(s, s.mix)
     s.dirty = 0

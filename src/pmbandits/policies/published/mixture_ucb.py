@@ -15,12 +15,12 @@ from pmbandits.mixtures._constraints import maximise_linear
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._optimistic_objectives import utility_plus_lipschitz_bonus
 from pmbandits.mixtures._pairwise_ascent import maximise
-from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull, shares_played
+from pmbandits.mixtures._tracking import elapsed_rounds, fewest, fill_shares_played, largest, pull
 from pmbandits.policies._draws import random_share
 from pmbandits.policies.published._checks import quadratic_parts, require_upper_bound
 from pmbandits.policies.published._gradient import (
     gradient_is_due,
-    gradient_wait,
+    growth_between_gradient_updates,
     schedule_next_gradient,
     update_gradient,
 )
@@ -89,7 +89,7 @@ def update(memory: int) -> None:
     if s.solves == 1:
         update_optimistic_grid_mixture(s)
     else:
-        shares_played(s, s.mix)
+        fill_shares_played(s, s.mix)
     s.dirty = 0
 
 
@@ -168,7 +168,7 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
         if wait is None:
             wait = 0.01 if solves else 0.001
         numbers = {
-            "wait": wait if solves else gradient_wait(wait, support),
+            "wait": wait if solves else growth_between_gradient_updates(wait, support),
             "solves": int(solves),
             "beta": self.options["beta"],
             "sensitivity": (gini + abs(mean)) * support.width,

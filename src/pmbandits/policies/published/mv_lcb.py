@@ -12,7 +12,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
 from pmbandits.policies.baselines import MeanPolicy
 from pmbandits.policies.published._checks import log_inverse_delta, require_upper_bound
-from pmbandits.policies.published._functionals import mean_variance, set_mixture_to_best_arm
+from pmbandits.policies.published._functionals import fill_mean_variances, set_mixture_to_best_arm
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
@@ -24,7 +24,7 @@ unpack = state(rho=float, scale=float)
 def choose(memory: int) -> int:
     """The arm with the smallest lower bound of variance − ρ·mean."""
     s = unpack(memory)
-    mean_variance(s, s.rho, s.index)
+    fill_mean_variances(s, s.rho, s.index)
     for i in range(s.n_arms):  # the smallest bound is the largest with the sign turned
         s.index[i] = s.scale / math.sqrt(s.n_rewards[i]) - s.index[i] if s.n_rewards[i] > 0 else np.inf
     return pull(s, largest(s))
@@ -34,7 +34,7 @@ def choose(memory: int) -> int:
 def update(memory: int) -> None:
     """Set the mixture to the arm whose rewards have the smallest variance − ρ·mean."""
     s = unpack(memory)
-    mean_variance(s, s.rho, s.value)
+    fill_mean_variances(s, s.rho, s.value)
     for i in range(s.n_arms):
         s.value[i] = -s.value[i]
     set_mixture_to_best_arm(s)

@@ -14,7 +14,7 @@ from pmbandits.policies.published._checks import require_continuous, require_upp
 from pmbandits.policies.published._functionals import (
     distorted_expectations,
     draw_dirichlet_on_rewards,
-    update_by_utility,
+    set_mixture_to_largest_utility,
     weight_buffer,
 )
 from pmbandits.state.compile import kernel
@@ -34,7 +34,7 @@ def choose(memory: int) -> int:
     return pull(s, pick_largest(s, s.ties))
 
 
-class RhoNPTS(Policy, name="rho_npts", choose=choose, update=update_by_utility, unpack=unpack):
+class RhoNPTS(Policy, name="rho_npts", choose=choose, update=set_mixture_to_largest_utility, unpack=unpack):
     """ρ-NPTS: draw random weights for the rewards of each arm, and pull the arm whose utility is then the largest.
 
     **What it looks for:** the single arm with the largest utility U_h, whatever the metric is.

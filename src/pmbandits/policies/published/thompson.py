@@ -13,7 +13,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._tracking import largest, pull
 from pmbandits.policies._draws import next_random_key
-from pmbandits.policies.baselines import MeanPolicy, unpack_scale, update_by_mean
+from pmbandits.policies.baselines import MeanPolicy, set_mixture_to_largest_mean, unpack_scale
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -38,7 +38,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class Thompson(MeanPolicy, name="thompson", choose=choose, update=update_by_mean, unpack=unpack_scale):
+class Thompson(MeanPolicy, name="thompson", choose=choose, update=set_mixture_to_largest_mean, unpack=unpack_scale):
     """Thompson sampling for the mean: draw a plausible mean of each arm, and pull the arm with the largest one.
 
     It is here for comparison, as the usual choice of those who look at the mean only.

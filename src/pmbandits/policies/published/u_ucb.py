@@ -12,7 +12,7 @@ from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
 from pmbandits.policies.published._checks import require_upper_bound
-from pmbandits.policies.published._functionals import empirical_utilities, update_by_utility
+from pmbandits.policies.published._functionals import empirical_utilities, set_mixture_to_largest_utility
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
@@ -35,7 +35,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class UUCB(Policy, name="u_ucb", choose=choose, update=update_by_utility, unpack=unpack):
+class UUCB(Policy, name="u_ucb", choose=choose, update=set_mixture_to_largest_utility, unpack=unpack):
     """U-UCB: pull the arm whose utility so far, plus a bonus for what chance can do to it, is the largest.
 
     **What it looks for:** the single arm with the largest utility U_h, whatever the metric is. The authors call their

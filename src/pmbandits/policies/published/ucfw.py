@@ -15,9 +15,9 @@ from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull
 from pmbandits.policies.published._checks import require_continuous
 from pmbandits.policies.published._gradient import (
     gradient_is_due,
-    gradient_wait,
+    growth_between_gradient_updates,
+    set_mixture_to_shares_played,
     update_gradient,
-    update_to_shares_played,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
@@ -47,7 +47,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class UCFW(Policy, name="ucfw", choose=choose, update=update_to_shares_played, unpack=unpack):
+class UCFW(Policy, name="ucfw", choose=choose, update=set_mixture_to_shares_played, unpack=unpack):
     """UC-Frank-Wolfe: pull the arm towards which the utility of the shares played so far may rise the most.
 
     **What it looks for:** the mixture with the largest utility U_h; the shares that were played come near to it.
@@ -115,5 +115,5 @@ class UCFW(Policy, name="ucfw", choose=choose, update=update_to_shares_played, u
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         require_continuous("UCFW", metric)
-        wait = gradient_wait(self.options["tolerance"], support)
+        wait = growth_between_gradient_updates(self.options["tolerance"], support)
         return Setup(numbers={"wait": wait, "by_variance": int(self.options["bonus"] == "variance")}, slopes=True)

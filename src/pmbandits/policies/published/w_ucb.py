@@ -12,7 +12,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
 from pmbandits.policies.baselines import unpack_scale
 from pmbandits.policies.published._checks import require_upper_bound
-from pmbandits.policies.published._functionals import empirical_utilities, update_by_utility
+from pmbandits.policies.published._functionals import empirical_utilities, set_mixture_to_largest_utility
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -31,7 +31,7 @@ def choose(memory: int) -> int:
     return pull(s, largest(s))
 
 
-class WUCB(Policy, name="w_ucb", choose=choose, update=update_by_utility, unpack=unpack_scale):
+class WUCB(Policy, name="w_ucb", choose=choose, update=set_mixture_to_largest_utility, unpack=unpack_scale):
     """W-UCB: pull the arm whose distorted expectation so far, plus a bonus, is the largest.
 
     It is the natural one to compare with for metrics that distort probabilities.

@@ -15,7 +15,11 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._constraints import keeps_limits, maximise_linear, maximise_linear_within_rows
-from pmbandits.mixtures._continuous_search import best_vertex_within_limits, move_to_best_mean, multistart_ascent
+from pmbandits.mixtures._continuous_search import (
+    move_to_best_mean,
+    set_mix_by_multistart_ascent,
+    set_to_best_feasible_vertex,
+)
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._kl_inf import (
     UNREACHABLE_KL,
@@ -28,10 +32,10 @@ from pmbandits.mixtures._kl_inf import (
 from pmbandits.mixtures._survival_table import (
     cell_of,
     choose_knots,
+    fill_h_slopes_by_cell,
+    fill_mixture_survival_on_table,
     fill_survival_rows,
-    h_slopes_by_cell,
     maximise_on_table,
-    mixture_survival,
     slope_towards_arm,
     table_utility,
     table_value,
@@ -87,7 +91,7 @@ def vet_slope_step(s: State) -> float:
 
 
 @shared("state -> none")
-def best_single_arm(s: State) -> None:
+def set_mix_to_best_single_arm(s: State) -> None:
     """Convex h: make ``s.mix`` the arm with the largest utility; the one that is played if it is among the best."""
     k = s.n_arms
     top = largest_of(s.row_utility)
@@ -108,11 +112,11 @@ def compute_best_mixture(s: State, slope_step: float, goal: float) -> None:
     elif s.metric_shape == CONCAVE:
         maximise_on_table(s, s.mix, np.zeros(k), slope_step, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:
-        best_vertex_within_limits(s, s.mix, value_on_table(), s.mix)
+        set_to_best_feasible_vertex(s, s.mix, value_on_table(), s.mix)
     elif s.metric_shape == CONVEX:
-        best_single_arm(s)
+        set_mix_to_best_single_arm(s)
     else:
-        multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
+        set_mix_by_multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
     total, t, rest = 0.0, float(elapsed_rounds(s)), s.mix.copy()
     for i in range(k):
         if rest[i] * t < 1.0:
@@ -145,11 +149,11 @@ def compute_target_shares(s: State, window_end: int, slope_step: float, goal: fl
             s.target_shares[i] += left * max(s.mix[i] - low[i], 0.0) / lack
         maximise_on_table(s, s.target_shares, low, slope_step, goal, 20)
     else:
-        share_out_in_proportion(s, low)
+        fill_target_shares_in_proportion(s, low)
 
 
 @shared("state, floats -> none", unpack)
-def share_out_in_proportion(s: State, low: FloatArray) -> None:
+def fill_target_shares_in_proportion(s: State, low: FloatArray) -> None:
     """Make ``s.target_shares`` at least ``low``, and else in the proportions of the mixture."""
     scale, k = 1.0, s.n_arms
     for _ in range(k + 1):
@@ -223,7 +227,7 @@ def required_utility(s: State, i: int) -> float:
 
 
 @shared("state, floats, floats -> none")
-def required_values_within_limits(s: State, value: FloatArray, bar: FloatArray) -> None:
+def fill_required_values_within_limits(s: State, value: FloatArray, bar: FloatArray) -> None:
     """Within limits: the value of each arm with which it would have a place in the mixture of the largest ⟨value, b⟩.
 
     Limits on single arms: that of the least arm which has more than its floor. Else by the arm's reduced cost.
@@ -243,10 +247,10 @@ def required_values_within_limits(s: State, value: FloatArray, bar: FloatArray) 
 
 
 @shared("state -> none", unpack)
-def compute_required_utilities_within_limits(s: State) -> None:
+def fill_required_utilities_within_limits(s: State) -> None:
     """Write the utility that each arm needs under limits: by the vertices, if known, else as if it were linear."""
     if s.n_corners == 0:
-        required_values_within_limits(s, s.row_utility, s.required_utility)
+        fill_required_values_within_limits(s, s.row_utility, s.required_utility)
         return
     fill_with(s.required_utility, np.inf)
     for c in range(s.n_corners):
@@ -372,12 +376,12 @@ def arm_furthest_behind_target(s: State) -> int:
 @shared("state, float -> none", unpack)
 def compute_requirements(s: State, slope_step: float) -> None:
     """Compute what an arm needs to deserve a place: Φ, λ and the utility of what is played."""
-    mixture_survival(s, s.mix, s.played_survival)
+    fill_mixture_survival_on_table(s, s.mix, s.played_survival)
     s.worth = utility_of_survival(s.h, s.knots, s.played_survival, s.n_knots)
     if s.metric_shape != CONVEX:
-        mixture_survival(s, s.target_shares, s.played_survival)
+        fill_mixture_survival_on_table(s, s.target_shares, s.played_survival)
     steep = np.empty(s.n_knots)
-    h_slopes_by_cell(s, s.played_survival, slope_step, s.knot_scratch, steep)
+    fill_h_slopes_by_cell(s, s.played_survival, slope_step, s.knot_scratch, steep)
     s.phi[0], s.top = 0.0, 0.0
     for c in range(s.n_knots - 1):
         s.phi[c + 1] = s.phi[c] + steep[c]
@@ -402,9 +406,9 @@ def compute_requirements_within_limits(s: State, weighted_slopes: FloatArray) ->
     slopes = np.empty(s.n_arms)
     for i in range(s.n_arms):
         slopes[i] = slope_towards_arm(s, weighted_slopes, i)
-    required_values_within_limits(s, slopes, s.required_slope)
+    fill_required_values_within_limits(s, slopes, s.required_slope)
     if s.metric_shape != CONCAVE:
-        compute_required_utilities_within_limits(s)
+        fill_required_utilities_within_limits(s)
 
 
 @shared("state, float, float -> none", unpack)
@@ -419,7 +423,7 @@ def express_requirements_as_means(s: State, slope: float, slope_step: float) -> 
 
 
 @shared("state -> none", unpack)
-def update_decisions(s: State) -> None:
+def update_mixture_shares_and_indices(s: State) -> None:
     """Update from all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
     k, t = s.n_arms, float(elapsed_rounds(s))
     s.window_end = s.t + max(1, s.t // 100)
@@ -481,10 +485,10 @@ def arm_to_try_again(s: State) -> int:
 
 
 @step("state -> none", unpack)
-def look_if_due(s: State) -> None:
+def update_decisions_if_due(s: State) -> None:
     """Update all decisions if it is time to, or if new rewards are a reason to."""
     if s.t >= s.window_end or s.rewards >= s.next_look or update_indices(s):
-        update_decisions(s)
+        update_mixture_shares_and_indices(s)
 
 
 @step("state -> int", unpack)

@@ -12,7 +12,7 @@ from pmbandits.mixtures._certifying import arm_to_certify
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._tracking import fewest, pull
 from pmbandits.policies.track import TrackingPolicy
-from pmbandits.policies.vet._kernels import look_if_due, next_arm, unpack, update_decisions
+from pmbandits.policies.vet._kernels import next_arm, unpack, update_decisions_if_due, update_mixture_shares_and_indices
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Support
@@ -26,7 +26,7 @@ def choose(memory: int) -> int:
     s = unpack(memory)
     if not ready(s):
         return pull(s, fewest(s))
-    look_if_due(s)
+    update_decisions_if_due(s)
     return pull(s, next_arm(s))
 
 
@@ -36,7 +36,7 @@ def choose_certifying(memory: int) -> int:
     s = unpack(memory)
     if not ready(s):
         return pull(s, fewest(s))
-    look_if_due(s)
+    update_decisions_if_due(s)
     arm = arm_to_certify(s)
     return pull(s, arm if arm >= 0 else next_arm(s))
 
@@ -46,7 +46,7 @@ def update(memory: int) -> None:
     """Update the mixture with the newest rewards."""
     s = unpack(memory)
     if s.dirty == 1 and ready(s) and s.rewards >= s.next_look:
-        update_decisions(s)
+        update_mixture_shares_and_indices(s)
 
 
 class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_certifying, update=update, unpack=unpack):
@@ -124,11 +124,11 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
             "caution": 1.0 if known else self.options["caution"],
             "certify": self.options["certify"],
         }
-        chosen = self.confidence_for_readers(metric, n_arms, support)
+        chosen = self.confidence_set_if_bounds_hold(metric, n_arms, support)
         return Setup(grid=np.zeros((0, n_arms)), numbers=numbers, confidence=chosen, table=True)
 
     @staticmethod
-    def forgot(memory: Memory) -> None:
+    def adjust_after_forgetting(memory: Memory) -> None:
         memory.n_knots = memory.window_end = memory.next_look = memory.looked = 0  # it looks anew
         memory.left_out[:] = memory.vetted_pulls[:] = memory.vetted_n_rewards[:] = 0
 
