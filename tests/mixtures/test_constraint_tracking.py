@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pmbandits as pmb
 from pmbandits.constraints import Limits, limits
 from pmbandits.engine._calls import pull_within_constraints
-from pmbandits.engine.share_constraints import inequalities, single_arm_bounds, worst_case_excess
+from pmbandits.engine.share_constraints import single_arm_bounds, worst_case_excess
 from pmbandits.mixtures._constraint_tracking import n_free_rounds_and_deadline, pull_deadline
 from pmbandits.mixtures._tracking import most_behind, pull
 from pmbandits.state.compile import kernel
@@ -62,7 +62,7 @@ def memory_of(found: Limits) -> Memory:
 
 def worst_of(found: Limits, proposals: np.ndarray, contrary: bool = False, memory: Memory | None = None) -> np.ndarray:
     """The largest excess of each limit (equalities: on either side) in a game."""
-    rows, bounds = inequalities(found.polytope)
+    rows, bounds = found.polytope.inequalities
     worst = np.full(bounds.size, -np.inf)
     memory = memory or memory_of(found)
     play(memory.address, proposals, contrary, worst, rows, bounds)
