@@ -43,7 +43,9 @@ def spec():
 
 refused(lambda: pmb.simulate("gini", coins, "track", 10, trials=1))
 refused(lambda: pmb.Run.load(__file__ if "__file__" in globals() else sys.executable))
-refused(lambda: pmb.advise(sys.executable, "gini"))
+with open(path + ".csv", "w") as file:
+    file.write("arm,reward\\na,1\\n")
+refused(lambda: pmb.advise(path + ".csv", "gini"))
 refused(lambda: pmb.plot_mixture(pmb.GiniDeviation(), coins))
 refused(spec)
 from pmbandits.cli import main

@@ -67,11 +67,17 @@ class NextStep:
 
     Attributes
     ----------
-    kind : ``"nothing"`` if it is settled, ``"more rewards"`` of every arm in ``rewards``, ``"more of some arms"``:
-        those in ``arms`` are the problem, ``"same time"``: rewards of all arms from one time, ``"other preference"``:
-        this one cannot tell the arms apart, or ``"not known"``.
+    kind : ``"nothing"`` if it is settled. ``"more rewards"`` are needed of every arm in ``rewards``, or ``"more of some
+        arms"`` of those in ``arms``. With ``"same time"`` rewards of all arms from one time are needed, with ``"other
+        preference"`` this one cannot tell the arms apart. Otherwise ``"not known"``.
     rewards : how many more rewards of each arm would settle it in 8 of 10 cases.
     arms : the arms that are the problem.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.advise({"a": [1, 2, 3], "b": [2, 3, 4] * 20}).decision.next_step
+    NextStep(kind='more of some arms', rewards={}, arms=('a',))
     """
 
     kind: Step
@@ -81,7 +87,14 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something that a reader must know: its kind, and the arms, numbers and column that it is about."""
+    """Something that a reader must know: its kind, and the arms, numbers and column that it is about.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> pmb.advise({"a": [1, 2, 3], "b": [2, 3, 4] * 20}).decision.caveats[0]
+    Caveat(kind='few rewards', arms=('a',), numbers={}, column='')
+    """
 
     kind: CaveatKind
     arms: tuple[str, ...] = ()
@@ -102,6 +115,13 @@ class Decision:
     difference : the size of the difference; ``None`` if there is nothing to compare with.
     next_step : what would settle it.
     caveats : what a reader must know, most important first.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> decision = pmb.advise({"a": [1, 2, 3] * 20, "b": [2, 3, 4] * 20}).decision
+    >>> decision.kind, decision.mixture, decision.beaten
+    ('choose', {'b': 1.0}, ('a',))
     """
 
     kind: Kind

@@ -26,6 +26,16 @@ class AdviceByGroup(Mapping[str, Advice]):
     whole : the advice on all rows.
     p_value : of the differences between arms being the same in all groups (Cochran's Q, for each arm beside the one
         that is best on all rows, times their number).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pmbandits as pmb
+    >>> sold = [1, 1, 2, 2, 2, 2, 3, 3] * 15
+    >>> sales = pd.DataFrame({"page": ["a", "a", "b", "b"] * 30, "sold": sold, "city": ["X", "Y"] * 60})
+    >>> by_city = pmb.advise(sales, arm="page", reward="sold", by="city")
+    >>> by_city["X"].decision.kind, by_city.differ
+    ('choose', False)
     """
 
     def __init__(self, column: str, whole: Advice, groups: Mapping[str, Advice]) -> None:

@@ -47,6 +47,8 @@ def read(
     >>> [(arm.name, arm.n) for arm in log.arms], log.row_report()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
+    if not isinstance(data, Mapping):
+        import_optional("pyarrow", "files and frames")
     settings, assumed = fill_in_settings(data, settings or ReadSettings(arm, reward))
 
     def read_once(settings: ReadSettings) -> Log:
@@ -129,8 +131,6 @@ def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watc
     """Collect all rewards of the data; returns what the data are called in sentences."""
     if settings.wide:
         collector.row_word = "cells"
-    if not isinstance(data, Mapping):
-        import_optional("pyarrow", "files and frames")
     if isinstance(data, (str, Path)):
         whole = read_whole_table(Path(data), settings.sheet) if settings.distinct else None
         if whole is not None:
