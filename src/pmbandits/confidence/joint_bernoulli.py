@@ -24,7 +24,7 @@ class JointBounds(NamedTuple):
 def martingale_weight_of_one(arms: int) -> float:
     """The weight of the number 1 in each arm's martingale. Two arms that are unlike their rewards cost least with it.
 
-    >>> weight_of_one(10)
+    >>> martingale_weight_of_one(10)
     0.8
     """
     return max(0.2, 1.0 - 2.0 / arms) if arms > 1 else 0.0

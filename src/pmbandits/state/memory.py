@@ -142,10 +142,10 @@ class Memory:
         """The first saved field that holds what it cannot hold by its declaration, or ``None``.
 
         >>> memory = Memory.allocate({"n_arms": 2})
-        >>> memory.outside() is None
+        >>> memory.first_field_out_of_range() is None
         True
         >>> memory.pulls[1] = 3
-        >>> memory.outside()
+        >>> memory.first_field_out_of_range()
         'pulls'
         """
         for field in self.fields:
