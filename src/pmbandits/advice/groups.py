@@ -86,7 +86,7 @@ def same_everywhere_p_value(whole: Advice, groups: list[Advice]) -> float:
     """The p-value of the arms' differences being the same in all groups."""
     best, smallest, compared = whole.best_arm, 1.0, 0
     for rival in whole.names:
-        found = [pair for advice in groups if (pair := _lead_over_rival_with_interval(advice, best, rival)) is not None]
+        found = [pair for advice in groups if (pair := _difference_with_variance(advice, best, rival)) is not None]
         if rival == best or len(found) < 2:
             continue
         compared += 1
@@ -96,7 +96,7 @@ def same_everywhere_p_value(whole: Advice, groups: list[Advice]) -> float:
     return min(compared * smallest, 1.0)
 
 
-def _lead_over_rival_with_interval(advice: Advice, one: str, two: str) -> tuple[float, float] | None:
+def _difference_with_variance(advice: Advice, one: str, two: str) -> tuple[float, float] | None:
     """The difference of two arms in a group with its variance; ``None`` if it is not known."""
     if one not in advice.names or two not in advice.names:
         return None

@@ -21,9 +21,7 @@ class Algorithm(LockedMemory):
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
     _own: ClassVar[Own] = ()  # the fields that its state has of its own
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
-    forgets: ClassVar[bool] = (
-        False  # whether it can go on when rewards and pulls are forgotten; see ``adjust_after_forgetting``
-    )
+    forgets: ClassVar[bool] = False  # whether it can go on when rewards are forgotten: ``adjust_after_forgetting``
     _max_bytes: int | None = None  # limit on the memory, for policies from files
 
     metric: Distortion | None
