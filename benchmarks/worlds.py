@@ -132,7 +132,8 @@ def draw(runs: dict[str, pmb.Run], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from pmbandits.plots import plot_regret, save
+    from pmbandits._plot_style import save_figure
+    from pmbandits.plots import plot_regret
 
     figure, axes = plt.subplots(1, 3, figsize=(12.5, 3.6), sharey=True)
     for ax, (name, run) in zip(axes, runs.items(), strict=True):
@@ -142,7 +143,7 @@ def draw(runs: dict[str, pmb.Run], path: Path) -> None:
         if ax is not axes[0]:
             ax.set_ylabel("")
     figure.tight_layout()
-    save(axes[0], path)
+    save_figure(figure, path)
 
 
 def tables() -> Iterator[Table]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pmbandits._extras import import_optional
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STYLE: dict[Any, Any] = {
@@ -49,3 +50,19 @@ def save_figure(figure: Figure, path: str | Path | None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with pyplot_in_library_style():
             figure.savefig(file)
+
+
+@contextmanager
+def axes_in_library_style(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
+    """Axes to draw on in the library's style: the given ones, or those of a new figure; afterwards they are saved."""
+    with pyplot_in_library_style() as plt:
+        if isinstance(ax, (str, Path)):
+            raise TypeError(
+                f"ax must be axes of matplotlib, got {str(ax)!r}; to save the picture, give path={str(ax)!r}."
+            )
+        axes: Axes = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+        yield axes
+    if path is not None:
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        save_figure(figure, path)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -14,14 +13,14 @@ from numpy.typing import ArrayLike
 from pmbandits import _validation
 from pmbandits._intervals import mean_interval
 from pmbandits._plot_style import STYLE as STYLE
-from pmbandits._plot_style import pyplot_in_library_style, save_figure
+from pmbandits._plot_style import axes_in_library_style
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, cdf_grid
 from pmbandits.constraints import Shares
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
+from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.mixtures import etc_grid
 from pmbandits.optimize import OracleResult, oracle, utilities
 from pmbandits.palette import COLOURS as COLOURS
@@ -76,7 +75,7 @@ def plot_mixture(
     'utility'
     """
     metric = as_metric(metric)
-    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
+    with axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         best = oracle(metric, bandit, shares=shares)
         draw = {2: _draw_two_arms, 3: _draw_three_arms}.get(bandit.n_arms, _draw_many_arms)
         draw(metric, bandit, best, ax)
@@ -109,7 +108,7 @@ def plot_distortion(
     if not metrics:
         raise ValueError("give at least one metric to draw, such as GiniDeviation().")
     drawn = [as_metric(metric) for metric in metrics]
-    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
+    with axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
         for metric, (colour, dash) in zip(drawn, line_styles, strict=False):
             u, h = distortion_curve(metric)
@@ -122,18 +121,6 @@ def plot_distortion(
             ax.legend(fontsize=8.5, handlelength=3.2, loc="best")
         ax.set_title(title if title is not None else repr(drawn[0]) if len(drawn) == 1 else "distortions")
     return ax
-
-
-def distortion_curve(metric: Distortion) -> tuple[FloatArray, FloatArray]:
-    """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
-    u = graded_grid(513)
-    h = np.asarray(metric(u), dtype=np.float64)
-    for place, _ in metric.jumps:
-        after = min(place + 2.0 * JUMP_TOLERANCE, 1.0)
-        at = int(np.searchsorted(u, after))
-        u = np.insert(u, at, [place, place, after])
-        h = np.insert(h, at, [float(metric(place)), np.nan, float(metric(after))])
-    return u, h
 
 
 def plot_arms(
@@ -167,7 +154,7 @@ def plot_arms(
     >>> ax.get_ylabel()
     'share of rewards up to x'
     """
-    with _axes_in_library_style(ax, (4.8, 3.6), path) as ax:
+    with axes_in_library_style(ax, (4.8, 3.6), path) as ax:
         banded = False
         if isinstance(arms, Bandit):
             x = cdf_grid(arms.distributions[:6])
@@ -255,7 +242,7 @@ def plot_life(
         played /= np.maximum(t, 1.0)[:, None]
         label = "a policy's life"
         names = [f"arm {k}" for k in range(mixture.shape[1])] if names is None else list(names)
-    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
+    with axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         drawn = np.sort(np.argsort(-played[-1], kind="stable")[:6])
         for k, colour in ((int(k), colour_of(int(k))) for k in drawn):
             ax.plot(t, 100 * played[:, k], color=colour, lw=1.8, label=names[k])
@@ -309,7 +296,7 @@ def plot_regret(
     'log'
     """
     shown = run.policies if policies is None else [_validation.choice("policy", p, run.policies) for p in policies]
-    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
+    with axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         style_of = dict(zip(run.policies, line_styles, strict=False))
         lowest, labels = np.inf, {}
@@ -376,7 +363,7 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
     >>> pmb.plot_decomposition(run.decomposition("PMETC")).get_xscale()
     'log'
     """
-    with _axes_in_library_style(ax, (5.6, 3.8), path) as ax:
+    with axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         mean = _draw_mean_regret(ax, parts.t, parts.regret, color=COLOURS[0], label="regret")
         chosen = mean - parts.estimation
         if parts.estimation > 0.0:
@@ -391,28 +378,6 @@ def plot_decomposition(parts: Decomposition, ax: Axes | None = None, *, path: st
         ax.legend(fontsize=8.5)
         ax.set_title(f"{parts.policy}: regret in two parts")
     return ax
-
-
-def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure to a file, in the library's style."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    save_figure(figure, path)
-
-
-@contextmanager
-def _axes_in_library_style(ax: Axes | None, size: tuple[float, float], path: str | Path | None) -> Iterator[Axes]:
-    """Axes to draw on in the library's style: the given ones, or those of a new figure; afterwards they are saved."""
-    with pyplot_in_library_style() as plt:
-        if isinstance(ax, (str, Path)):
-            raise TypeError(
-                f"ax must be axes of matplotlib, got {str(ax)!r}; to save the picture, give path={str(ax)!r}."
-            )
-        if ax is None:
-            _, ax = plt.subplots(figsize=size, layout="constrained")
-        yield cast("Axes", ax)
-    if path is not None:
-        save(cast("Axes", ax), path)
 
 
 def _label_regret_axes(ax: Axes, against: str = "") -> None:

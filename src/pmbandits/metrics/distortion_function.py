@@ -19,6 +19,7 @@ from pmbandits.metrics.numeric import (
     Monotonicity,
     Shape,
     difference_quotient,
+    graded_grid,
     numeric_critical_points,
     numeric_shape,
 )
@@ -235,3 +236,15 @@ class DistortionFunction(ABC):
             values = self._h(places)
         best = int(np.argmax(sign * values))
         return Extremum(at=float(places[best]), value=float(values[best]))
+
+
+def distortion_curve(metric: DistortionFunction) -> tuple[FloatArray, FloatArray]:
+    """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
+    u = graded_grid(513)
+    h = np.asarray(metric(u), dtype=np.float64)
+    for place, _ in metric.jumps:
+        after = min(place + 2.0 * JUMP_TOLERANCE, 1.0)
+        at = int(np.searchsorted(u, after))
+        u = np.insert(u, at, [place, place, after])
+        h = np.insert(h, at, [float(metric(place)), np.nan, float(metric(after))])
+    return u, h

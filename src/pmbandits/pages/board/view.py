@@ -16,9 +16,9 @@ from pmbandits.advice.bands import distortion_range
 from pmbandits.advice.curves import linear_width
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.pages import web
 from pmbandits.palette import colour
-from pmbandits.plots import distortion_curve
 from pmbandits.tables.distributions import Atoms, Distribution
 
 GRID = 120  # places at which curves are drawn

@@ -15,11 +15,11 @@ from pmbandits.advice.repro_call import python_call, shell_command
 from pmbandits.constraints import Limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import metric_text
 from pmbandits.pages.studio.table import Table, without_option_names
 from pmbandits.palette import colour
-from pmbandits.plots import distortion_curve
 from pmbandits.supports import Binary
 
 _MOST_ARMS_DRAWN = 10  # arms in a chart
