@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 
 from pmbandits.service import schema
+from pmbandits.service.sqlite import connect
 from tests.service.serving import SHOP, Served, serving
 
 
@@ -56,3 +60,44 @@ def test_old_units_and_keys_of_requests_are_forgotten(tmp_path: Path) -> None:
         served.service.store.now_ms = lambda: 2**60
         assert served.post("/shop/forget", {"seconds": 1000}) == {"deleted": 2}
         assert rows(served) == {**before, "units": 0, "requests": 0}
+
+
+def test_nothing_that_was_deleted_stays_in_the_files(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+
+    def copies() -> int:
+        return sum(part.read_bytes().count(b"secret-") for part in tmp_path.iterdir())
+
+    with serving(file) as served, serving(file) as other:
+        served.post("", SHOP)
+        for k in range(20):
+            (served, other)[k % 2].post("/shop/ask", {"unit": f"secret-{k}"})
+        assert copies() >= 20
+        for k in range(20):
+            served.send("DELETE", f"/v1/experiments/shop/unit?unit=secret-{k}")
+        assert copies() == 0
+        served.post("/shop/ask", {"unit": "secret-unit", "key": "secret-key"})
+        served.send("DELETE", "/v1/experiments/shop?confirm=shop")
+        assert copies() == 0
+        for connection in (served.service.group_commit.transaction._connection, connect(file)):  # type: ignore[attr-defined]
+            assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
+
+
+def test_a_reader_that_stays_does_not_keep_writers_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "store.db"
+    with serving(file) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"unit": "u"})
+        reader = connect(file)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM units").fetchone()
+        with ThreadPoolExecutor(1) as threads:
+            deleted = threads.submit(served.send, "DELETE", "/v1/experiments/shop/unit?unit=u")
+            waited = []
+            while not deleted.done():
+                began = time.monotonic()
+                served.post("/shop/ask")
+                waited.append(time.monotonic() - began)
+        assert deleted.result().json() == {"deleted": 1} and max(waited) < 2.0
+        assert "still in the journal" in caplog.text
+        reader.close()

@@ -30,6 +30,7 @@ def delete_experiment(store: Store, name: str, who: str) -> None:
         for part in _TABLES:
             connection.execute(delete(part).where(part.c.exp == number))
         store.write_audit(connection, who, "delete", name, "null")
+    store.erase_deleted()
 
 
 def delete_unit(store: Store, record: ExperimentRecord, unit: str, who: str) -> int:
@@ -51,4 +52,6 @@ def _delete_rows(store: Store, record: ExperimentRecord, who: str, act: str, wor
         found = sum(connection.execute(work.where(work.table.c.exp == record.id)).rowcount for work in works)
         if found:
             store.write_audit(connection, who, act, record.name, json.dumps({"rows": found}))
+    if found:
+        store.erase_deleted()
     return found

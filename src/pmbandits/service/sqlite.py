@@ -33,11 +33,13 @@ except ImportError:  # no such locks on this system: SQLite's own waiting must d
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+BUSY_TIMEOUT = "PRAGMA busy_timeout = 20000"
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
-    "PRAGMA busy_timeout = 20000",
+    BUSY_TIMEOUT,
     "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA secure_delete = ON",  # what is deleted is overwritten; not every library does so by itself
 )
 
 

@@ -22,7 +22,7 @@ from pmbandits import __version__, _validation
 from pmbandits.service import schema
 from pmbandits.service.events import CREATE, PROBABILITIES, RUNNING, Transaction
 from pmbandits.service.randomised import Draws, draws_of
-from pmbandits.service.sqlite import PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
+from pmbandits.service.sqlite import BUSY_TIMEOUT, PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT_URL = "sqlite:///experiments.db"
@@ -158,6 +158,30 @@ class Store:
         """Until the transaction ends, let nobody ask or tell; in a file, nobody can anyway."""
         if self._path is None:
             connection.execute(sql("SELECT pg_advisory_xact_lock(:lock, :exp)"), {"lock": schema.LOCK, "exp": exp})
+
+    def erase_deleted(self) -> None:
+        """In a file: let nothing that was deleted stay in the file of SQLite's journal (-wal) beside it.
+
+        Whoever writes waits meanwhile, so a reader that is in the way is not waited for long, but tried again.
+        """
+        for pause in () if self._path is None else (0.5, 1.0, 2.0, None):
+            assert self._path is not None
+            write_lock = WriteLock(self._path)
+            try:
+                with write_lock, self.engine.connect() as connection:
+                    connection.exec_driver_sql("PRAGMA busy_timeout = 200")
+                    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+                    connection.exec_driver_sql(BUSY_TIMEOUT)
+            except DBAPIError:
+                busy = True
+            finally:
+                write_lock.close()
+            if not busy:
+                return
+            if pause is None:
+                log.warning("what was deleted is still in the journal of the store: somebody reads from it")
+            else:
+                time.sleep(pause)
 
     def close(self) -> None:
         """Give back all connections."""
