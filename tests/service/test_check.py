@@ -22,7 +22,11 @@ def store(tmp_path: Path) -> Path:
     with serving(file) as one, serving(file) as two:
         one.post("", SHOP)
         play([one, two], "shop", 150, seed=5, changes=COME_AND_GO)
+        live = one.service.experiment_cache.live_experiments["shop"]
+        one.wait(one.service.history_writer._write_if_due(live))
         one.post("/shop/expire", {"seconds": 0, "reward": 0})
+        for status in ("paused", "running"):
+            one.post("/shop/status", {"status": status})
         policy = pmb.Track("gini", names=["x", "y"], support=pmb.Binary())
         policy.tell(policy.ask(5), [1, 0, 1, 0, 1])
         policy.save(tmp_path / "policy.pmb")
@@ -51,11 +55,19 @@ def test_a_whole_store_is_read_and_left_as_it_is(store: Path) -> None:
         "DELETE FROM events WHERE exp = 1 AND seq = 7",
         "UPDATE experiments SET root = root + 1 WHERE id = 1",
         "UPDATE schema_version SET version = version + 1",
+        "DELETE FROM events WHERE exp = 1 AND seq = 0",
+        "UPDATE events SET digest = 1 WHERE exp = 1 AND seq = 0",
+        "DELETE FROM events WHERE exp = 1 AND seq >= (SELECT max(seq) FROM units WHERE exp = 1)",
+        "DELETE FROM events WHERE exp = 1 AND seq >= (SELECT max(seq) FROM requests WHERE exp = 1)",
+        "DELETE FROM events WHERE exp = 1 AND seq >= (SELECT max(seq) FROM points WHERE exp = 1)",
+        "UPDATE points SET digest = digest + 1 WHERE exp = 1",
+        "UPDATE experiments SET status = 'paused' WHERE id = 1",
+        "UPDATE experiments SET spec = replace(spec, 'gini', 'mean') WHERE id = 1",
     ],
 )
 def test_a_store_that_was_changed_or_is_too_new_is_noticed(store: Path, damage: str) -> None:
     with sqlite3.connect(store) as connection:
-        connection.execute(damage)
+        assert connection.execute(damage).rowcount > 0
     code, text = _rehearsed(store)
     assert code != 0
     assert (str(schema.VERSION + 1) if "version" in damage else "shop") in text

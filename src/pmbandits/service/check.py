@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import groupby
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from pmbandits.service.events import NewEvent, StoredEvent, chain_digest
+from pmbandits.service import schema
+from pmbandits.service.events import RUNNING, STATUS, NewEvent, StoredEvent, chain_digest
 from pmbandits.service.randomised import draws_of
 from pmbandits.service.replay import MissingEvent, PolicyReplay, policy_from_bytes, policy_from_spec
 from pmbandits.service.schema import events
@@ -26,9 +28,11 @@ def check_store(store: Store) -> Iterator[str]:
 
 def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]:
     """How many events there are, and in how many runs of asks the policy would choose otherwise now."""
+    _check_spec(store, record)
     imported = store.snapshot(record.id, 0)
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
     replay, disagreements = PolicyReplay(policy, 0, record.root, draws_of(record.spec, record.root)), 0
+    status, known = RUNNING, _known_digests(store, record.id)
     for rows in _batches(store, record.id):
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")
@@ -36,7 +40,54 @@ def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]
             disagreements += replay.apply_events([_as_stored(event, digest) for event, digest in rows])
         except MissingEvent as error:
             raise ValueError(f"{record.name}: {error}.") from None
+        for event, digest in rows:
+            if known.pop(event[1], digest) != digest:
+                raise ValueError(f"{record.name}: event {event[1]} is not the one that a saved policy or point names.")
+            if event[2] == STATUS:
+                status = json.loads(event[-1] or "null")
+    last = max(_last_named(store, record.id), *known, 0)
+    if last > replay.seen:
+        raise ValueError(f"{record.name}: events after {replay.seen} are missing: event {last} was known.")
+    if status != record.status:
+        raise ValueError(f"{record.name}: its status is {record.status!r}, but its events say {status!r}.")
     return replay.seen, disagreements
+
+
+def _check_spec(store: Store, record: ExperimentRecord) -> None:
+    """Check the first event, and that the experiment is what the audit trail says was created."""
+    table, first = schema.audit, select(events.c.digest).where(events.c.exp == record.id, events.c.seq == 0)
+    created = (
+        select(table.c.detail)
+        .where(table.c.experiment == record.name, table.c.act.in_(("create", "import")))
+        .order_by(table.c.id.desc())
+    )
+    with store.engine.connect() as connection:
+        if connection.execute(first).scalar() != record.root:
+            raise ValueError(f"{record.name}: event 0 was changed, or is missing.")
+        spec = connection.execute(created.limit(1)).scalar()
+    if spec is not None and json.loads(spec) != record.spec:
+        raise ValueError(f"{record.name}: its description is not the one with which it was created.")
+
+
+def _known_digests(store: Store, exp: int) -> dict[int, int]:
+    """The digests of events that saved policies and points of the history name."""
+    found: dict[int, int] = {}
+    with store.engine.connect() as connection:
+        for table in (schema.snapshots, schema.points):
+            named = select(table.c.seq, table.c.digest).where(table.c.exp == exp, table.c.seq > 0)
+            found.update((seq, digest) for seq, digest in connection.execute(named))
+    return found
+
+
+def _last_named(store: Store, exp: int) -> int:
+    """The last event that keys of requests or units name; 0 without any."""
+    requests, units = schema.requests, schema.units
+    with store.engine.connect() as connection:
+        ends = (
+            select(func.max(requests.c.seq + requests.c.n - 1)).where(requests.c.exp == exp),
+            select(func.max(units.c.seq)).where(units.c.exp == exp),
+        )
+        return max(int(connection.execute(end).scalar() or 0) for end in ends)
 
 
 def _batches(store: Store, exp: int) -> Iterator[list[tuple[NewEvent, int]]]:
