@@ -11,7 +11,7 @@ import pmbandits as pmb
 from pmbandits._validation import FloatArray
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, pairwise_ascent
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import pointer_to, shared
+from pmbandits.state.linking import make_pointer_getter, shared
 from pmbandits.state.numba_types import unpack
 
 
@@ -22,7 +22,7 @@ def nearness_gradient(s: Any, a: FloatArray, radius: FloatArray, slope_step: flo
         out[i] = radius[i] - a[i]
 
 
-nearness = pointer_to(nearness_gradient)
+nearness = make_pointer_getter(nearness_gradient)
 
 
 @kernel

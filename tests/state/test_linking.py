@@ -14,7 +14,7 @@ import pytest
 
 from pmbandits.state import linking
 from pmbandits.state.layout import own_fields
-from pmbandits.state.linking import address, dispatch_table, make_caller, pointer_to, shared, step
+from pmbandits.state.linking import address, dispatch_table, make_caller, make_pointer_getter, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
 
@@ -210,7 +210,7 @@ def test_a_kernel_can_be_handed_over_by_its_address() -> None:
     def difference(x, y):  # type: ignore[no-untyped-def]
         return x - y
 
-    where, call = pointer_to(difference), make_caller("float, float -> float")
+    where, call = make_pointer_getter(difference), make_caller("float, float -> float")
 
     @numba.njit
     def apply(x, y):  # type: ignore[no-untyped-def]

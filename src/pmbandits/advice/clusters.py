@@ -23,7 +23,7 @@ class Spread(NamedTuple):
     third: float = 0.0
     plain: float = 0.0
 
-    def minus(self, other: Spread) -> Spread:
+    def minus_independent(self, other: Spread) -> Spread:
         """The spread of the difference of two independent estimates."""
         return Spread(
             self.variance + other.variance, min(self.df, other.df), self.third - other.third, self.plain + other.plain

@@ -353,7 +353,7 @@ def margins_over_arms(
             alone = alone or mixture_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
             gain, slack = mixed.value - alone.value, own_slack + alone.coarsening_and_kink_error()
             spreads = [
-                mixed.spread(seen=seen, guarded=guarded).minus(alone.spread(seen=seen, guarded=guarded))
+                mixed.spread(seen=seen, guarded=guarded).minus_independent(alone.spread(seen=seen, guarded=guarded))
                 for guarded in (False, True)
             ]
         out.append(_make_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))

@@ -30,7 +30,7 @@ from pmbandits.mixtures._pairwise_ascent import (
 )
 from pmbandits.state.arrays import copy_into, fill_with, largest_of, mark_next_largest
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import pointer_to, shared, step
+from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State, unpack
 
 
@@ -52,9 +52,9 @@ def holder_bonus_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     return utility(s, a) + bonus(s, a, radius, HOLDER_BONUS)
 
 
-value_of_utility = pointer_to(empirical_value)
-value_of_largest_utility = pointer_to(optimistic_value)
-value_with_holder_bonus = pointer_to(holder_bonus_value)
+value_of_utility = make_pointer_getter(empirical_value)
+value_of_largest_utility = make_pointer_getter(optimistic_value)
+value_with_holder_bonus = make_pointer_getter(holder_bonus_value)
 
 
 @shared("state -> none")
@@ -321,7 +321,7 @@ def set_to_best_mixture_in_box(s: State, a: FloatArray, low: FloatArray, high: F
 
 
 @step("floats, floats, floats, int, float, bool, floats -> bool")
-def fill_mixture_shifted_to_limit(
+def try_fill_mixture_within_limit(
     a: FloatArray, low: FloatArray, high: FloatArray, arm: int, limit: float, above: bool, out: FloatArray
 ) -> bool:
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
@@ -380,7 +380,7 @@ def find_better_mixture_outside(
             floor[arm] = limit
         else:
             top[arm] = limit
-        if not fill_mixture_shifted_to_limit(mix, floor, top, arm, limit, above, b):
+        if not try_fill_mixture_within_limit(mix, floor, top, arm, limit, above, b):
             continue
         for _ in range(12 + k):  # a few passes at a time: most ways are decided early
             gap = pairwise_ascent(s, objective, b, floor, top, k, radius, slope_step, goal, 8)

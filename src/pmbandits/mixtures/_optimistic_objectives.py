@@ -24,7 +24,7 @@ from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._index import dot
 from pmbandits.mixtures._pairwise_ascent import GRADIENT
 from pmbandits.state.arrays import fill_with
-from pmbandits.state.linking import pointer_to, shared, step
+from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
 
@@ -104,9 +104,9 @@ def holder_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_ste
             out[i] += s.holder_c * (hi**q - lo**q) / (hi - lo) * radius[i]
 
 
-largest_utility_in_bands = pointer_to(optimistic_gradient)
-utility_plus_lipschitz_bonus = pointer_to(lipschitz_bonus_gradient)
-utility_plus_holder_bonus = pointer_to(holder_bonus_gradient)
+largest_utility_in_bands = make_pointer_getter(optimistic_gradient)
+utility_plus_lipschitz_bonus = make_pointer_getter(lipschitz_bonus_gradient)
+utility_plus_holder_bonus = make_pointer_getter(holder_bonus_gradient)
 
 
 @step("state -> int")

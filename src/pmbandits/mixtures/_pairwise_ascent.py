@@ -35,7 +35,7 @@ from pmbandits.mixtures._constraints import (
 )
 from pmbandits.mixtures._index import dot
 from pmbandits.state.arrays import copy_into, fill_with
-from pmbandits.state.linking import make_caller, pointer_to, shared, step
+from pmbandits.state.linking import make_caller, make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
 # Calls an objective: its gradient at the mixture a, into ``out``. Arguments: its address, the state, a, the arms'
@@ -53,7 +53,7 @@ def utility_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: fl
     fill_influence_moments(s, a, slope_step, out, np.empty(0))
 
 
-empirical_utility = pointer_to(utility_gradient)
+empirical_utility = make_pointer_getter(utility_gradient)
 
 
 @step("floats, floats, floats, floats, int -> float")

@@ -19,7 +19,7 @@ from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_
 from pmbandits.metrics.encoding import h_slope, h_value, is_one_family, one_family_slope
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent
 from pmbandits.state.arrays import copy_into
-from pmbandits.state.linking import pointer_to, shared, step
+from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
 ROUNDING_SHARE = 1e-14  # a share of rewards below this is rounding
@@ -288,7 +288,7 @@ def table_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     return utility_of_survival(s.h, s.knots, above, s.n_knots)
 
 
-table_utility, value_on_table = pointer_to(table_gradient), pointer_to(table_value)
+table_utility, value_on_table = make_pointer_getter(table_gradient), make_pointer_getter(table_value)
 
 
 @step("state, floats, floats, float, float, floats -> float")

@@ -73,7 +73,7 @@ class FolderReader:
                 raise ValueError("size")
             self.spec: dict[str, Any] = json.loads(self._spec_file.read_bytes())
             horizons = [int(h) for h in self.spec["horizons"]]
-            self.moment_ends = _moment_ends(self.spec, max(horizons))
+            self.moment_ends = _stationary_period_ends(self.spec, max(horizons))
             wanted = Checkpoints(self.spec["checkpoints"], horizons, self.moment_ends)
             self.names = [str(name) for name in self.spec["bandit"]["names"]]
             self.trials = [int(trial) for trial in self.spec["trials"]]
@@ -203,7 +203,7 @@ class FolderReader:
         ]
 
 
-def _moment_ends(spec: dict[str, Any], horizon: int) -> list[int]:
+def _stationary_period_ends(spec: dict[str, Any], horizon: int) -> list[int]:
     """Return the rounds after which moments end; empty if the arms are stationary."""
     starts = {int(event[0]) for event in spec.get("schedule", []) if 0 < int(event[0]) < horizon}
     if "changing" in spec["bandit"]:

@@ -5,7 +5,7 @@ compiled ten times over. A call by address costs some nanoseconds: right for wha
 
 ``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by
 a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels
-``pointer_to``), and a ``make_caller`` for it.
+``make_pointer_getter``), and a ``make_caller`` for it.
 """
 
 from __future__ import annotations
@@ -288,8 +288,8 @@ def dispatch_table(name: str, signature: str, functions: Sequence[Callable[..., 
     return call
 
 
-def pointer_to(function: Callable[..., Any]) -> Callable[[], int]:
-    """What gives, within a kernel, the address of a shared kernel, for a ``make_caller``: ``gradient = pointer_to(f)``.
+def make_pointer_getter(function: Callable[..., Any]) -> Callable[[], int]:
+    """A function that gives, within a kernel, the address of a shared kernel, for a ``make_caller``.
 
     So a solver takes its objective as an argument. Only what is asked for is compiled.
     """

@@ -110,7 +110,7 @@ def untyped_callees(own: Any) -> list[Any]:
 
 def referenced_objects(function: Any) -> Iterator[Any]:
     """What the code of a function names: global objects, and parts of modules."""
-    for name, attributes in _global_names(function.__code__):
+    for name, attributes in _global_names_with_attributes(function.__code__):
         thing = function.__globals__.get(name)
         if inspect.ismodule(thing):
             yield from (vars(thing).get(part) for part in attributes)
@@ -118,7 +118,7 @@ def referenced_objects(function: Any) -> Iterator[Any]:
             yield thing
 
 
-def _global_names(code: CodeType) -> Iterator[tuple[str, list[str]]]:
+def _global_names_with_attributes(code: CodeType) -> Iterator[tuple[str, list[str]]]:
     """The global names that code reads, each with all names of attributes (a field may have the name of a kernel).
 
     In the order of the code, which is the same in every process: that of a set of strings is not.
@@ -128,4 +128,4 @@ def _global_names(code: CodeType) -> Iterator[tuple[str, list[str]]]:
     yield from ((step.argval, attributes) for step in steps if step.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _global_names(constant)
+            yield from _global_names_with_attributes(constant)

@@ -228,7 +228,7 @@ class _PanelBuilder:
             last = int(used[-1]) if used.size else -1
             reach = max(reach, last + 1)
             if last == good and last >= 8:  # still counts where the digits end
-                self._add_extrapolated_tail(row, parts[row, : last + 1], lower)
+                self._add_extrapolated_tail_to_remainder(row, parts[row, : last + 1], lower)
         ends = out[:reach]
         if reach == good + 1 < len(out) and good < 8:
             ends.append(
@@ -253,7 +253,7 @@ class _PanelBuilder:
         self.remainder += np.where(np.isfinite(rest) & (falls > 1.5), rest, 0.0)
         return lo
 
-    def _add_extrapolated_tail(self, row: int, parts: FloatArray, lower: bool) -> None:
+    def _add_extrapolated_tail_to_remainder(self, row: int, parts: FloatArray, lower: bool) -> None:
         """Sum what lies beyond: the logarithm of a doubling panel's part goes on as a parabola (or a line)."""
         logs = np.log(np.abs(parts))
         n, m = logs.size - 1, (logs.size - 1) // 2
