@@ -140,13 +140,14 @@ def compute_evidence(
     not matter. The arms in ``heavy`` have tails that are too heavy for this metric.
     """
     found = _compute_evidence(metric, problem, alpha, matters)
-    best = int(np.argmax(found.arm_utilities))
+    compared = [k for k in range(len(problem.samples)) if k not in found.few]
     doubtful = set(heavy)
     if found.p > alpha:
-        doubtful |= {k for k, s in enumerate(problem.samples) if deciding_reward(metric, s) is not None}
+        doubtful |= {k for k in compared if deciding_reward(metric, problem.samples[k]) is not None}
+    best = max(compared, key=lambda k: float(found.arm_utilities[k]), default=-1)
     doubtful = {*found.few} | (doubtful if best not in doubtful else set())
-    enough = [k for k in range(len(problem.samples)) if k not in doubtful]
-    if (found.p <= alpha and not heavy) or len(enough) < 2 or not doubtful or metric.jumps:
+    enough = [k for k in compared if k not in doubtful]
+    if (found.p <= alpha and not heavy) or len(enough) < 2 or not doubtful:
         return found
     # Arms with few rewards are the problem, or arms behind the best of which a few rewards decide: the answer is about
     # the others.
