@@ -49,7 +49,10 @@ def score_dots(advice: Advice, most: int) -> Dots:
     rows = [(advice.arms[k].name, advice.arms[k].utility, advice.arms[k].interval, k) for k in advice.by_share()[:most]]
     if len(advice.mixture) > 1:
         rows.insert(0, ("the mixture", advice.value, advice.interval, -1))
-    shown = [(n, advice.shown(u), sorted(map(advice.shown, i)) if isfinite(i[0]) else [], k) for n, u, i, k in rows]
+    shown = [
+        (n, advice.shown_score(u), sorted(map(advice.shown_score, i)) if isfinite(i[0]) else [], k)
+        for n, u, i, k in rows
+    ]
     ends = [v for _, u, i, _ in shown for v in (u, *i) if isfinite(v)] or [0.0]
     low, high = min(ends), max(ends)
     scale = AxisScale(low, high if high > low else low + 1.0)

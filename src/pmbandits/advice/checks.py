@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from pmbandits._validation import FloatArray
 from pmbandits.logs import Log, Sample
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.supports import Heavy, Support
+from pmbandits.supports import Heavy, Interval, Support
 
 _FEWEST_REWARDS = 40  # rewards from which on tails are looked at
 _LARGEST_TAIL_INDEX = 0.3  # tail index of excesses (0: exponential distribution, 0.5: infinite variance)
@@ -120,10 +120,18 @@ def has_infinite_slope_at_ends(metric: Distortion) -> bool:
     return ends[1] > 10.0 * max(ends[0], 1.0) or ends[3] > 10.0 * max(ends[2], 1.0)
 
 
+def limits_at_zero(support: Support, metric: Distortion) -> tuple[float, float]:
+    """Where the score must lie: on one side of 0 for a spread, and for increasing metrics if all rewards do."""
+    ordered = isinstance(support, Interval) and metric.monotonicity == "increasing"
+    if (float(metric(1.0)) == 0.0 and metric.minimum().value >= 0.0) or (ordered and support.lo >= 0.0):
+        return 0.0, inf
+    return -inf, 0.0 if ordered and support.hi <= 0.0 else inf
+
+
 TAIL_ROBUST_METRICS = {  # (upper heavy, lower heavy): metrics that ignore these tails, best proposal first
-    (True, False): ("var(0.5)", "inter_quantile_range", "lower_cvar(0.1)", "lower_cvar(0.9)", "lower_cvar(0.98)"),
-    (False, True): ("var(0.5)", "inter_quantile_range", "upper_cvar(0.9)", "upper_cvar(0.1)", "upper_cvar(0.02)"),
-    (True, True): ("var(0.5)", "inter_quantile_range"),
+    (True, False): ("var(0.5)", "lower_cvar(0.9)", "lower_cvar(0.1)", "lower_cvar(0.98)"),
+    (False, True): ("var(0.5)", "upper_cvar(0.1)", "upper_cvar(0.9)", "upper_cvar(0.02)"),
+    (True, True): ("var(0.5)",),
 }
 
 

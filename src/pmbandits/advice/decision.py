@@ -219,7 +219,7 @@ def _next_step(advice: Advice) -> NextStep:
         return NextStep("same time", arms=tuple(advice.names[k] for k in advice.apart))
     if advice.more:
         return NextStep("more rewards", rewards=dict(advice.more))
-    if few:
+    if few and not advice.evidence.left_out:
         return NextStep("more of some arms", arms=few)
     return NextStep("not known")
 

@@ -21,8 +21,8 @@ _PHRASES: dict[str, Callable[..., str]] = {
 }  # fmt: skip
 
 
-def describe_metric(metric: Distortion) -> str:
-    """A metric described in words.
+def describe_metric(metric: Distortion, loss: bool = False) -> str:
+    """A metric described in words; of losses, from which a spread is not taken off, but to which it is added.
 
     >>> from pmbandits.metrics import metric
     >>> describe_metric(metric("lower_cvar(0.95)"))
@@ -33,6 +33,8 @@ def describe_metric(metric: Distortion) -> str:
     'the plain average, less 0.5 times the spread (Gini): half the average distance between two rewards'
     """
     terms = metric.terms
+    if loss and float(metric(1.0)) != 0.0:
+        terms = tuple((-weight if float(part(1.0)) == 0.0 else weight, part) for weight, part in terms)
     if len(terms) == 1 and terms[0][0] == 1.0:
         return _describe_term(terms[0][1])
     if all(weight > 0.0 for weight, _ in terms) and abs(sum(weight for weight, _ in terms) - 1.0) < 1e-9:
@@ -40,7 +42,7 @@ def describe_metric(metric: Distortion) -> str:
     said: list[str] = []
     for weight, part in terms:
         times = "" if abs(weight) == 1.0 else f"{abs(weight):.3g} times "
-        said.append(f"{'less ' if weight < 0.0 else 'and ' if said else ''}{times}{_describe_term(part)}")
+        said.append(f"{'less ' if weight < 0.0 else 'plus ' if said else ''}{times}{_describe_term(part)}")
     return ", ".join(said)
 
 

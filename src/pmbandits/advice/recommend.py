@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack, overload
 import numpy as np
 
 from pmbandits import _validation
-from pmbandits.advice import checks, sentences
+from pmbandits.advice import checks
 from pmbandits.advice.bands import Bands, estimate_with_band
 from pmbandits.advice.groups import AdviceByGroup, group_names
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
@@ -481,8 +481,9 @@ def _arm_advice(
 def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
     """Clip an interval to the range of the metric on the support, which standard errors do not know."""
     support = problem.support
-    if not problem.declared and sentences.stops_at_zero(support, metric) and isfinite(interval[0]):
-        return max(interval[0], 0.0), interval[1]
+    if not problem.declared and isfinite(interval[0]):
+        lowest, highest = checks.limits_at_zero(support, metric)
+        return max(interval[0], lowest), min(interval[1], highest)
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval
     base = support.lo * float(metric(1.0))

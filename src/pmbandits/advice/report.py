@@ -131,7 +131,10 @@ def _cross_losses_table(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
     rows = zip(all_advice, cross_metric_losses(all_advice), strict=True)
     return [
         head,
-        *((f"{k}", sentences.metric_title(advice.metric), *cells) for k, (advice, cells) in enumerate(rows, 1)),
+        *(
+            (f"{k}", sentences.metric_title(advice.metric, advice.loss), *cells)
+            for k, (advice, cells) in enumerate(rows, 1)
+        ),
     ]
 
 

@@ -141,6 +141,10 @@ class Advice:
         """A utility or an average in the sign of the data: losses are negated inside, and are losses again here."""
         return -value if self.loss and value else value
 
+    def shown_score(self, score: float) -> float:
+        """A utility in the sign of the data; a spread (h(1) = 0) has no sign to change."""
+        return score if float(self.metric(1.0)) == 0.0 else self.shown(score)
+
     @property
     def lead(self) -> float:
         """How much more the recommendation is worth than the best *other* single arm, in the data."""
@@ -204,7 +208,7 @@ class Advice:
         """What the recommendation scores, in the sign of the data: the number that sentences and tables show."""
         if any(tail.may_lack_mean for tail in self.tails):
             return nan
-        return self.shown(self.apparent if len(self.mixture) == 1 else self.value)
+        return self.shown_score(self.apparent if len(self.mixture) == 1 else self.value)
 
     def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
         """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that you can send.
@@ -252,8 +256,8 @@ class Advice:
                 a.name,
                 f"{a.n:,}",
                 written(self.shown(a.mean)),
-                *([] if self.metric.name == "mean" else [written(self.shown(a.utility))]),
-                written.interval((self.shown(a.interval[0]), self.shown(a.interval[1]))),
+                *([] if self.metric.name == "mean" else [written(self.shown_score(a.utility))]),
+                written.interval((self.shown_score(a.interval[0]), self.shown_score(a.interval[1]))),
                 sentences.share_text(self, a.share),
             )
             for a in self._arms_to_show()
@@ -384,7 +388,14 @@ class AdviceTable(Sequence[Advice]):
             rival, by = ("–", "–") if found is None or a.tied else (found.rival, written(found.value))
             best = "all the same" if a.tied else sentences.mixture_text(a.mixture, a.log.arm_column)
             out.append(
-                (sentences.metric_title(a.metric), best, written.with_unit(a.score), rival, by, sentences.verdict(a))
+                (
+                    sentences.metric_title(a.metric, a.loss),
+                    best,
+                    written.with_unit(a.score),
+                    rival,
+                    by,
+                    sentences.verdict(a),
+                )
             )
         return out
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmbandits.advice import checks
 from pmbandits.advice.checks import TAIL_ROBUST_METRICS, has_infinite_slope_at_ends, opposite_tail_metric
 from pmbandits.advice.decision import Caveat, Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
@@ -20,7 +21,7 @@ from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.logs import Finding
 from pmbandits.logs.row_report import PLACEHOLDER
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.supports import Binary, Heavy, Interval, Real, Support
+from pmbandits.supports import Binary, Heavy, Real
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
@@ -49,12 +50,14 @@ def recommendation(advice: Advice) -> str:
 def reason(advice: Advice) -> str:
     """The size of the difference with its interval, and how sure it is."""
     if len(advice.names) == 1:
-        return f"Its {score_name(advice)} is {number_format(advice).with_unit(advice.shown(advice.value))}."
+        return f"Its {score_name(advice)} is {number_format(advice).with_unit(advice.shown_score(advice.value))}."
     if advice.tied:
         return _why_tied(advice)
     found = advice.decision.difference
     if found is None or any(tail.may_lack_mean for tail in advice.tails):
-        return f"The rewards have no stable {score_name(advice)}: a few of them are so large that they decide it."
+        names = [advice.names[t.arm] for t in advice.tails if t.may_lack_mean] or list(advice.names)
+        whose = _listed(advice, list(dict.fromkeys(names)))
+        return f"The rewards of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
     said = [_size_text(advice, found)]
     if advice.decision.kind == "choose":
         said.append(_certainty_text(advice))
@@ -76,12 +79,15 @@ def _size_text(advice: Advice, found: Difference) -> str:
     between = between if all(map(isfinite, found.interval)) else ""
     values = [a.utility for a in advice.arms if a.name == found.rival]
     ours, alone = written(advice.score), " alone" if len(advice.mixture) > 1 else ""
-    smaller = ", and smaller is better" if advice.loss else ""
+    spread = float(advice.metric(1.0)) == 0.0
+    smaller = f", and {'larger' if spread else 'smaller'} is better" if advice.loss else ""
     if abs(found.value) <= TIE_TOLERANCE * max(abs(advice.apparent), 1e-300):
         return f"By the {score}, {what} and {rival}{alone} are equal: {ours}."
     more = f"{written.with_unit(found.value)} better than {rival}{alone}{between}"
     against = (
-        f"it has {written.with_unit(advice.score)}" if alone else f"{ours} against {written(advice.shown(values[0]))}"
+        f"it has {written.with_unit(advice.score)}"
+        if alone
+        else f"{ours} against {written(advice.shown_score(values[0]))}"
     )
     return f"By the {score}, {what} is {more}: {against}{smaller}.{_matters_text(advice, found, written)}"
 
@@ -120,18 +126,19 @@ def _open_text(advice: Advice) -> str:
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
-    ahead = f"It is better than {_listed(advice, beaten)} beyond chance. " if beaten else ""
+    what = mixture_text(advice.mixture, advice.log.arm_column) if decision.kind == "cannot tell" else "It"
+    ahead = f"{what} is better than {_listed(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
     if decision.kind == "leads":
         return f"{ahead}But {_listed(advice, decision.open)} could still be as good."
-    return f"{ahead}A difference like this is often seen by chance alone."
+    return f"A difference like this is often seen by chance alone. {ahead}".rstrip()
 
 
 def _why_tied(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart."""
     written, score = number_format(advice), score_name(advice)
-    said = f"All have the same {score}: {written.with_unit(advice.shown(advice.apparent))}."
+    said = f"All have the same {score}: {written.with_unit(advice.shown_score(advice.apparent))}."
     value, share = advice.log.most_common_reward()
     alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
     if share < 0.5 or abs(advice.apparent - alone) > TIE_TOLERANCE * max(abs(alone), abs(advice.apparent)):
@@ -145,7 +152,8 @@ def price(advice: Advice) -> str:
     """What the recommendation costs by the plain average, in a sentence; empty if it costs nothing."""
     if advice.tied or advice.metric.shape == "linear" or any(tail.may_lack_mean for tail in advice.tails):
         return ""
-    given, best = sum(a.share * a.mean for a in advice.arms), max(advice.arms, key=lambda a: a.mean)
+    compared = [a for k, a in enumerate(advice.arms) if k not in {*advice.evidence.left_out, *advice.evidence.few}]
+    given, best = sum(a.share * a.mean for a in advice.arms), max(compared or advice.arms, key=lambda a: a.mean)
     if best.mean - given <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
         return ""
     written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
@@ -274,7 +282,7 @@ def _outlier(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 
 def _range_not_known(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    low, high = sorted(advice.shown(end) for end in reward_range(advice))
+    low, high = sorted(advice.shown(end) + 0.0 for end in reward_range(advice))
     seen = f"All rewards are {low:,.10g}" if low == high else f"Rewards were seen from {low:,.10g} to {high:,.10g}"
     return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
 
@@ -325,8 +333,10 @@ def notes(advice: Advice) -> Iterator[str]:
     yield from general_notes(advice)
     metric, found, written = advice.metric, advice.evidence, number_format(advice)
     yield f"What you value, as a formula: {metric!r}."
-    if advice.support_assumed and stops_at_zero(advice.support, metric) and isfinite(advice.interval[0]):
-        yield "The score cannot be below 0 here, and intervals stop there."
+    lowest, highest = checks.limits_at_zero(advice.support, metric)
+    if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
+        side = "below" if isfinite(lowest) or advice.loss else "above"
+        yield f"The score cannot be {side} 0 here, and intervals stop there."
     for cost in advice.costs.values():
         yield f"In the data, {cost}."
     if metric.shape in ("convex", "linear") and len(advice.names) > 1 and advice.limits is None:
@@ -338,7 +348,7 @@ def notes(advice: Advice) -> Iterator[str]:
     if found.by_bands and not metric.jumps:
         yield f"Compared by confidence bands only: {_listed(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
-        ends = written.interval((advice.shown(advice.bounds[0]), advice.shown(advice.bounds[1])))
+        ends = written.interval((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
         yield (
             f"With probability {100 * advice.level:g} % the recommendation truly scores {ends}, whatever the "
             "distributions are inside the declared range."
@@ -404,6 +414,8 @@ def number_format(advice: Advice) -> NumberFormat:
     known = found is not None and isfinite(found.interval[0]) and found.interval[1] > found.interval[0]
     ends = [found.interval] if found is not None and known else [a.interval for a in advice.arms]
     sizes = [0.5 * (high - low) for low, high in ends]
+    if found is not None and known and found.value:  # one digit more than that if the difference would become 0
+        sizes = [max(min(sizes[0], 10.0 * abs(found.value)), 0.1 * sizes[0])]
     if not any(isfinite(size) and size > 0.0 for size in sizes):
         sizes = [0.1 * found.value] if found is not None and found.value else [0.01 * a.utility for a in advice.arms]
     return NumberFormat.for_resolution(sizes, advice.log.measured_in)
@@ -411,12 +423,13 @@ def number_format(advice: Advice) -> NumberFormat:
 
 def score_name(advice: Advice) -> str:
     """What the score is called: the metric in words, without an article."""
-    return metric_title(advice.metric).removeprefix("the ").replace("plain average", "average")
+    title = metric_title(advice.metric, advice.loss).removeprefix("the ").replace("plain average", "average")
+    return title.replace("that is reached in", "that is not exceeded in") if advice.loss else title
 
 
-def metric_title(metric: Distortion) -> str:
+def metric_title(metric: Distortion, loss: bool = False) -> str:
     """The metric in a few words, for a table or a title."""
-    return describe_metric(metric).partition(":")[0]
+    return describe_metric(metric, loss).partition(":")[0]
 
 
 def arm_noun(advice: Advice) -> str:
@@ -467,7 +480,7 @@ def share_text(advice: Advice, share: float) -> str:
         return "any"
     if len(advice.mixture) > 1 or share == 0.0:
         return percent(share) if len(advice.mixture) > 1 else ""
-    return {"choose": "choose", "leads": "leads", "cannot tell": "highest so far"}[advice.decision.kind]
+    return {"choose": "choose", "leads": "leads", "cannot tell": "best so far"}[advice.decision.kind]
 
 
 def reward_range(advice: Advice) -> tuple[float, float]:
@@ -475,23 +488,15 @@ def reward_range(advice: Advice) -> tuple[float, float]:
     return min(float(arm.x[0]) for arm in advice.log.arms), max(float(arm.x[-1]) for arm in advice.log.arms)
 
 
-def stops_at_zero(support: Support, metric: Distortion) -> bool:
-    """Whether the score cannot be below 0: a measure of spread, or an increasing one of rewards that are not."""
-    spread = float(metric(1.0)) == 0.0 and metric.minimum().value >= 0.0
-    return spread or (isinstance(support, Interval) and support.lo >= 0.0 and metric.monotonicity == "increasing")
-
-
 def _miss(advice: Advice) -> str:
     return f"{100 * (1 - advice.level):.3g} %"
 
 
 def _count(advice: Advice, name: str) -> str:
-    n = advice.arms[advice.names.index(name)].n
-    return (
-        f"{n:,}"
-        if advice.log.kept_rows is None or advice.log.kept_rows.cluster_of_each_row is None
-        else f"{n:,} rewards of few"
-    )
+    k, rows = advice.names.index(name), advice.log.kept_rows
+    if rows is None or rows.cluster_of_each_row is None:
+        return f"{advice.arms[k].n:,}"
+    return f"{np.unique(rows.cluster_of_each_row[rows.arm == k]).size:,}"
 
 
 def _fewest_text(advice: Advice) -> str:
