@@ -114,6 +114,7 @@ def test_the_command_is_installed() -> None:
 # tests/x/test_y.py tests x/y.py, x/_y.py or the package x/y (pages/test_studio_answers.py: pages/studio/answers.py).
 # These test what several modules do together.
 CROSS_CUTTING = {
+    "advice/test_real_data",
     "cli/test_help", "client/test_page", "docs/test_paper", "engine/test_bounded_memory", "engine/test_interrupts",
     "engine/test_replay", "fuzz/test_short", "metrics/test_properties", "mixtures/test_survival_table_rows",
     "optimize/test_random_instances", "optimize/test_vertical_and_large", "pages/test_board_browser",
