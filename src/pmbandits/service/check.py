@@ -32,7 +32,8 @@ def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]
     imported = store.snapshot(record.id, 0)
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
     replay, disagreements = PolicyReplay(policy, 0, record.root, draws_of(record.spec, record.root)), 0
-    status, known = RUNNING, _known_digests(store, record.id)
+    # First, because others may go on writing: an event that is known now must be read below.
+    status, known, last = RUNNING, _known_digests(store, record.id), _last_named(store, record.id)
     for rows in _batches(store, record.id):
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")
@@ -45,10 +46,11 @@ def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]
                 raise ValueError(f"{record.name}: event {event[1]} is not the one that a saved policy or point names.")
             if event[2] == STATUS:
                 status = json.loads(event[-1] or "null")
-    last = max(_last_named(store, record.id), *known, 0)
+    last = max(last, *known, 0)
     if last > replay.seen:
         raise ValueError(f"{record.name}: events after {replay.seen} are missing: event {last} was known.")
-    if status != record.status:
+    now = store.find(record.name) or record
+    if status not in (record.status, now.status):
         raise ValueError(f"{record.name}: its status is {record.status!r}, but its events say {status!r}.")
     return replay.seen, disagreements
 
