@@ -393,6 +393,9 @@ def test_a_key_expires_and_is_rotated(service: Served) -> None:
     old, new = listed[number], listed[second.split("_")[1]]
     assert old["scopes"] == new["scopes"] == ["ask"] and old["experiments"] == new["experiments"] == ["shop"]
     assert old["expires"] < new["expires"] and "hash" not in old
+    again = service.send("POST", "/v1/keys/rotate", key=admin, json=sent)
+    assert again.status_code == 422 and "has a successor" in again.json()["error"]
+    assert len(service.send("GET", "/v1/keys", key=admin).json()["keys"]) == len(listed)
     assert service.send("DELETE", f"/v1/keys?id={number}", key=admin).status_code == 200
     time.sleep(1.6)
     assert service.send("POST", "/v1/experiments/shop/ask", key=first, json={}).status_code == 401

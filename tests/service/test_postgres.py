@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pmbandits.service import board_state
+from pmbandits.service import board_state, keys
 from pmbandits.service import experiment_cache as books
 from pmbandits.service.experiment import LiveExperiment
 from tests.service.replaying import replayed, rows_of, same
@@ -76,6 +76,25 @@ def test_a_database_that_went_back_in_time(database: str, tmp_path: Path, monkey
         for table in TABLES:
             connection.execute(f"DELETE FROM {table}")
         check_going_back(database, connection.execute, "%s", tmp_path, monkeypatch)
+
+
+def test_a_key_expires_by_the_clock_of_the_store(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(database, open=False) as served:
+        store = served.service.store
+        admin = keys.create(store, ["admin"], None, "", "test")
+        good = served.send("POST", "/v1/keys", key=admin, json={"scopes": ["read"], "days": 1 / 24}).json()["key"]
+        over = keys.create(store, ["read"], None, "", "test", expires=store.now_ms() - 1000)
+        for hours in (2, -2):  # the clock of this machine is ahead, or behind
+            wrong = time.time_ns() + hours * 3_600_000_000_000
+            monkeypatch.setattr(time, "time_ns", lambda wrong=wrong: wrong)
+            served.wait(served.service.key_cache._reload())
+            assert served.send("GET", "/v1/experiments", key=good).status_code == 200
+            assert served.send("GET", "/v1/experiments", key=over).status_code == 401
+            made = served.send("POST", "/v1/keys", key=admin, json={"scopes": ["read"], "days": 1 / 24}).json()["key"]
+            monkeypatch.undo()
+            assert served.send("GET", "/v1/experiments", key=made).status_code == 200
+            expires = next(key.expires for key in keys.list_keys(store) if key.id == made.split("_")[1])
+            assert expires is not None and abs(expires - store.now_ms() - 3_600_000) < 60_000
 
 
 def test_times_are_those_of_the_store(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,7 @@ def _missing_key_hint(store: str, without_keys: bool) -> dict[str, str]:
     from pmbandits.service import keys
 
     open_store = _open_store(store)
-    good = without_keys or any(key.is_valid for key in keys.list_keys(open_store))
+    good = without_keys or any(key.is_valid(open_store.now_ms()) for key in keys.list_keys(open_store))
     open_store.close()
     return {} if good else {"key": "there is none yet; make one with: pmbandits key create --scopes admin"}
 
@@ -194,13 +194,13 @@ def create_key(
     """
     _require_service_extra()
     from pmbandits.service import keys
-    from pmbandits.service.store import check_name, now_ms
+    from pmbandits.service.store import check_name
 
     for name in experiment or ():
         check_name(name)
     open_store = _open_store(store, new=True)
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
-    expires = None if days is None else now_ms() + int(86_400_000 * days)
+    expires = None if days is None else open_store.now_ms() + int(86_400_000 * days)
     print(keys.create(open_store, wanted, experiment or None, label, _actor_name(), expires=expires))
     open_store.close()
 

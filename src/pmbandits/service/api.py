@@ -303,7 +303,8 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
         """Make a key. It is in this answer, and cannot be shown again."""
         for name in body.experiments or ():
             _refuse_bad_input(partial(check_name, name))
-        expires = None if body.days is None else now_ms() + int(body.days * DAY)
+        now = await asyncio.to_thread(service.store.now_ms)
+        expires = None if body.days is None else now + int(body.days * DAY)
         token = await asyncio.to_thread(
             partial(keys.create, service.store, body.scopes, body.experiments, body.label, key.id, expires=expires)
         )

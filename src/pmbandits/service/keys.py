@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from sqlalchemy import insert, select, update
 
 from pmbandits import _validation
+from pmbandits.service import schema
 from pmbandits.service.experiment import Refused
 from pmbandits.service.schema import keys
-from pmbandits.service.store import Store, iso_utc, now_ms
+from pmbandits.service.store import Store, iso_utc
 
 log = logging.getLogger("pmbandits.service")
 SCOPES = ("read", "ask", "tell", "admin")
@@ -47,10 +48,9 @@ class Key:
     revoked: int | None
     used: int | None
 
-    @property
-    def is_valid(self) -> bool:
-        """Whether the key is neither revoked nor expired."""
-        return self.revoked is None and (self.expires is None or now_ms() < self.expires)
+    def is_valid(self, now: int) -> bool:
+        """Whether the key is neither revoked nor expired; ``now`` is the time of the store (Store.now_ms)."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
 
     def allows(self, scope: str, experiment: str | None) -> bool:
         """Whether the key is for this; ``admin`` includes all other scopes. None asks for all experiments at once."""
@@ -78,13 +78,13 @@ def create(
         raise ValueError(f"a key needs a scope, one or more of {', '.join(SCOPES)}.")
     names = None if experiments is None else sorted(set(experiments))
     number, secret = secrets.token_hex(6), secrets.token_hex(24)
-    until = None if expires is None else iso_utc(expires)
+    at, until = store.now_ms(), None if expires is None else iso_utc(expires)
     shown = json.dumps({"key": number, "scopes": wanted, "experiments": names or "*", "label": label, "expires": until})
     with store.writing() as connection:
         connection.execute(
             insert(keys).values(
                 id=number, label=label, hash=_hash(secret), scopes=json.dumps(wanted),
-                experiments="*" if names is None else json.dumps(names), created=now_ms(), expires=expires,
+                experiments="*" if names is None else json.dumps(names), created=at, expires=expires,
             )
         )  # fmt: skip
         store.write_audit(connection, who, "create key", None, shown)
@@ -93,10 +93,9 @@ def create(
 
 def revoke(store: Store, number: str, who: str) -> None:
     """Revoke a key; after at most a second every process refuses it."""
+    at = store.now_ms()
     with store.writing() as connection:
-        done = connection.execute(
-            update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=now_ms())
-        )
+        done = connection.execute(update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=at))
         if done.rowcount == 0:
             known = connection.execute(select(keys.c.id).where(keys.c.id == number)).first() is not None
             why = "is revoked already" if known else "is not known; pmbandits key list shows all keys"
@@ -106,19 +105,32 @@ def revoke(store: Store, number: str, who: str) -> None:
 
 def rotate(store: Store, number: str, who: str, *, grace: float) -> str:
     """Create a key for the same as another one, which stays good for ``grace`` seconds; return the new key."""
-    old = next((key for key in list_keys(store) if key.id == number and key.is_valid), None)
+    at = store.now_ms()
+    old = next((key for key in list_keys(store) if key.id == number and key.is_valid(at)), None)
     if old is None:
         raise ValueError(f"there is no good key {_validation.short(number)}; pmbandits key list shows all keys.")
-    lifetime = None if old.expires is None else now_ms() + old.expires - old.created
+    if _was_rotated(store, number):
+        raise ValueError(
+            f"the key {_validation.short(number)} was rotated before, and has a successor; revoke that one if nobody "
+            "has it (pmbandits key list shows it), and make another with pmbandits key create."
+        )
+    lifetime = None if old.expires is None else at + old.expires - old.created
     new = create(store, sorted(old.scopes), old.experiments, old.label, who, expires=lifetime)
     if grace <= 0.0:
         revoke(store, number, who)
         return new
-    end = min(now_ms() + int(1000 * grace), old.expires or MAX_TIME)
+    end = min(at + int(1000 * grace), old.expires or MAX_TIME)
     with store.writing() as connection:
         connection.execute(update(keys).where(keys.c.id == number).values(expires=end))
         store.write_audit(connection, who, "rotate key", None, json.dumps({"key": number, "expires": iso_utc(end)}))
     return new
+
+
+def _was_rotated(store: Store, number: str) -> bool:
+    table = schema.audit
+    acts = select(table.c.detail).where(table.c.act == "rotate key")
+    with store.engine.connect() as connection:
+        return any(json.loads(detail)["key"] == number for detail in connection.execute(acts).scalars())
 
 
 def list_keys(store: Store) -> list[Key]:
@@ -150,6 +162,9 @@ class KeyCache:
         self._open: Counter[tuple[str, str]] = Counter()
         self._buckets: dict[str, tuple[float, float]] = {}  # of each key: what is left, and when that was
         self._last_read, self._reload_lock = 0.0, asyncio.Lock()
+        self._clock_ahead = (
+            0.0  # milliseconds by which the clock of the store is ahead of the steady one of this process
+        )
         self._task: asyncio.Task[None] | None = None
         # Of its own, so that whatever else the process is busy with, a revoked key is known to be so.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
@@ -201,9 +216,14 @@ class KeyCache:
 
     def _load_keys(self) -> None:
         began = time.monotonic()
+        self._clock_ahead = self._store.now_ms() - 1000.0 * time.monotonic()
         self._keys = {key.id: key for key in list_keys(self._store)}
         self._checked = {}
         self._last_read = began
+
+    def _now_ms(self) -> int:
+        """The time of the store now, as far as it is known here."""
+        return int(self._clock_ahead + 1000.0 * time.monotonic())
 
     def _store_last_use(self) -> None:
         used, self._used = self._used, {}
@@ -230,9 +250,9 @@ class KeyCache:
     def known(self, authorization: bytes, *, browser: bool) -> Key | None:
         """The key in a header if it was checked before."""
         digest = hashlib.sha256(authorization).digest()  # nobody can choose it, so looking it up tells nothing
-        known = self._checked.get(digest)
-        if known is not None and known.is_valid and (browser or authorization[:6].lower() == b"bearer"):
-            self._used[known.id] = now_ms()
+        known, now = self._checked.get(digest), self._now_ms()
+        if known is not None and known.is_valid(now) and (browser or authorization[:6].lower() == b"bearer"):
+            self._used[known.id] = now
             return known
         return None
 
@@ -246,15 +266,15 @@ class KeyCache:
             await self._reload()
             key = self._keys.get(number)
         known = key.hash if key is not None else "0" * 64
-        if not hmac.compare_digest(_hash(secret), known) or key is None or not key.is_valid:
+        if not hmac.compare_digest(_hash(secret), known) or key is None or not key.is_valid(self._now_ms()):
             return None
-        self._used[number] = now_ms()
+        self._used[number] = self._now_ms()
         return key
 
     def is_valid(self, key: Key) -> bool:
         """Whether a key that was good is so still: what is streamed for a long time asks again."""
         known = self._keys.get(key.id)
-        return known is not None and known.is_valid
+        return known is not None and known.is_valid(self._now_ms())
 
     @contextmanager
     def open_response(self, key: Key, kind: str) -> Iterator[None]:
