@@ -62,6 +62,7 @@ def test_settings_come_from_options_then_environment_then_file(tmp_path: Path, m
     (tmp_path / "a.db").touch()
     done = CliRunner().invoke(app, ["serve", "--processes", "4", "--log-format", "json"], env=environment)
     assert done.exit_code == 0, done.output
+    assert [json.loads(line)["address"] for line in done.output.splitlines()] == ["http://127.0.0.1:1002"]
     (found,) = seen
     assert (found.port, found.processes, found.rate, found.open) == (1002, 4, 7.0, True)
     assert found.store.endswith("a.db") and found.log_format == "json"

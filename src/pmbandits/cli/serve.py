@@ -109,6 +109,7 @@ def serve(
     if check:
         _check_store(store)
         return
+    from pmbandits.service.request_log import json_line
     from pmbandits.service.run import check_address_and_store
     from pmbandits.service.run import serve as run
     from pmbandits.service.settings import Settings
@@ -122,7 +123,10 @@ def serve(
     check_address_and_store(settings)
     lines = _service_urls(host, port)
     lines |= _create_example(store) if example else _missing_key_hint(store, without_keys)
-    out.print("\n".join(f"{name:<12}{text}" for name, text in lines.items()), highlight=False, soft_wrap=True)
+    if settings.log_format == "json":
+        print(json_line("starting", lines), flush=True)
+    else:
+        out.print("\n".join(f"{name:<12}{text}" for name, text in lines.items()), highlight=False, soft_wrap=True)
     run(settings)
 
 

@@ -48,6 +48,13 @@ def write_log(form: str = "text", level: str = "info") -> None:
     log.setLevel(level.upper())
 
 
+def json_line(message: str, fields: dict[str, Any]) -> str:
+    """A line as the log has it as ``json``, for what is said before there is a log."""
+    record = logging.LogRecord(log.name, logging.INFO, "", 0, message, None, None)
+    record.fields = fields
+    return _JsonFormatter().format(record)
+
+
 begin_request = _current.set
 
 
