@@ -142,7 +142,8 @@ def simulate(
     out : a folder in which finished trials are kept at once. The same call goes on where it was stopped, however it was
         stopped, and you may ask for more trials later. The run is saved there as ``run.parquet``, and a study as one
         such file for each problem and metric (:meth:`Study.load` reads them).
-    dry_run : play nothing, and answer what it would cost, worked out from short trials: a :class:`CostEstimate`.
+    dry_run : play nothing, and answer what it would cost, worked out from short trials: a
+        :class:`~pmbandits.simulation.study.CostEstimate`.
 
     Notes
     -----
