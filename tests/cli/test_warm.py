@@ -40,7 +40,7 @@ event.register("numba:compile", Listener())
 import scipy.stats as st
 import pmbandits as pmb
 from pmbandits.engine.registry import REGISTRY
-from pmbandits.simulation.policy_specs import by_name
+from pmbandits.simulation.policy_specs import policy_by_name
 
 rounds, played, estimates = 600, set(), sys.argv[1]
 pmb.Policy  # loads all policies
@@ -56,7 +56,7 @@ for support, bandit in bandits.items():
             options = {"estimates": estimates} if "estimates" in cls._declared else {}
             if estimates != "exact" and not options:
                 continue
-            recipe = by_name(name, rounds, options)
+            recipe = policy_by_name(name, rounds, options)
             try:
                 policy = recipe.bind(metric, 2, support)
             except ValueError:  # not for this metric, or not for this support
