@@ -33,7 +33,6 @@ CaveatKind = Literal[
     "outlier",  # a single reward of an arm decides how it compares
     "few rewards",  # an arm has too few rewards to be compared
     "few units",  # an arm has too few units (or blocks of time)
-    "few events",  # the weights of an arm are so uneven that few rewards count
     "drift",  # rewards changed over time
     "apart in time",  # arms were not tried at the same time
     "serial",  # rewards depend on those before them for too long

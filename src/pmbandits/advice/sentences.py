@@ -309,9 +309,6 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     ),
     "heavy tail": _heavy_tail,
     "outlier": _outlier,
-    "few events": lambda advice, caveat, names: Finding(
-        caveat.kind, f"The weights of {names} are so uneven that only few rewards count.", ""
-    ),
     "apart in time": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",
