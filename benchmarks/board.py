@@ -64,8 +64,8 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
         if history.is_point_due(last, live.replay.seen):
             last = live.replay.seen
             point = {"exp": record.id, "seq": last, "digest": live.replay.digest, "at": now_ms()}
-            past.append({**point, "content": json.dumps(history.point(live.replay.policy))})
-    with store.writing() as connection:
+            past.append({**point, "content": json.dumps(history.history_point(live.replay.policy))})
+    with store.write_transaction() as connection:
         connection.execute(insert(points), past)
     store.save_snapshot(record.id, Snapshot(live.replay.seen, live.replay.digest, policy_to_bytes(live.replay.policy)))
     transaction.close()

@@ -89,7 +89,7 @@ def _create_locked_temporary(path: Path) -> tuple[BinaryIO, Path]:
         temporary = path.with_name(f"{_temporary_prefix(path)}{secrets.token_hex(4)}.part")
         file = temporary.open("xb")
         try:
-            if not _locked_elsewhere(file) and os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
+            if not _is_locked_elsewhere_else_lock(file) and os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
                 return file, temporary
         except FileNotFoundError:  # somebody took it for one that was left behind, before it was locked
             pass
@@ -101,7 +101,7 @@ def _create_locked_temporary(path: Path) -> tuple[BinaryIO, Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _locked_elsewhere(file: BinaryIO) -> bool:
+def _is_locked_elsewhere_else_lock(file: BinaryIO) -> bool:
     """Whether somebody else has locked an open file; if not, and if there are locks here, it is locked now."""
     if fcntl is not None:
         try:

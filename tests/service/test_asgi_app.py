@@ -114,7 +114,7 @@ class Attack:
         return answers[0]["status"], json.loads(answers[1]["body"])
 
     async def run(self, tries: int) -> None:
-        live = await self.served.service.live("shop")
+        live = await self.served.service.live_experiment_or_refuse("shop")
         for _ in range(tries):
             verb, before = self.rng.choice(("ask", "tell")), live.replay.seen
             body = self.body(verb, before)

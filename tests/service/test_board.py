@@ -231,7 +231,7 @@ def test_what_happened_names_the_round_and_who_is_wanted_most(tmp_path: Path) ->
         share = estimate.mean
         assert seen["known"][0]["worth"] == pytest.approx(share * (1.0 - share), rel=1e-5)
         assert seen["known"][1]["worth"] is None and seen["alone"][0] is None and seen["alone"][1] is not None
-    leads = [board_state._new_leader(wanted, before) for wanted, before in
+    leads = [board_state._arm_that_took_the_lead(wanted, before) for wanted, before in
              (({"A": 0.6, "B": 0.4}, None), ({"A": 0.45, "B": 0.5}, "A"), ({"A": 0.3, "B": 0.7}, "A"))]  # fmt: skip
     assert leads == ["A", None, "B"]
 

@@ -417,7 +417,7 @@ def test_a_key_has_only_so_many_downloads_open_at_once(service: Served) -> None:
     key = next(one for one in keys.list_keys(service.service.store) if one.id == reader.split("_")[1])
     with ExitStack() as held:
         for _ in range(keys.MAX_OPEN["download"]):
-            held.enter_context(service.service.key_cache.open_response(key, "download"))
+            held.enter_context(service.service.key_cache.count_open_response(key, "download"))
         assert service.send("GET", "/v1/experiments/shop/log", key=reader).status_code == 429
         assert service.send("GET", "/v1/experiments/shop/state", key=reader).status_code == 200
     assert service.send("GET", "/v1/experiments/shop/log", key=reader).status_code == 200

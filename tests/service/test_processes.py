@@ -339,7 +339,7 @@ def test_a_process_that_waits_for_the_lock_ends_when_told(tmp_path: Path) -> Non
         address = f"http://127.0.0.1:{port}/v1/experiments"
         httpx.post(address, json={**SHOP, "policy": "uniform"}, timeout=120).raise_for_status()
         held = sqlite.WriteLock(store)
-        held.wait()
+        held.acquire_in_turn()
         answers: list[int] = []
         thread = threading.Thread(
             target=lambda: answers.append(httpx.post(f"{address}/shop/ask", json={}, timeout=60).status_code)

@@ -71,7 +71,7 @@ def test_any_process_tells_what_all_counted_and_the_dead_are_forgotten(tmp_path:
     count("count")
     count("count")
     (first, second) = sorted(tmp_path.glob("gauge_livesum_*.db"))
-    prometheus.forget_process(str(tmp_path), int(first.stem.rpartition("_")[2]))
+    prometheus.drop_gauges_of_process(str(tmp_path), int(first.stem.rpartition("_")[2]))
     assert not first.exists() and second.exists()
     text = count("show")
     assert numbers(text, "pmbandits_requests_total") == {'route="ask",status="200"': 3}, "counters never go back"

@@ -96,7 +96,7 @@ def test_a_process_that_knows_more_than_the_store_saves_nothing(tmp_path: Path) 
         kept = store.snapshot(1)
         assert kept is not None and (kept.seq, kept.digest) == (10, live.replay.digest)
         assert [point["seq"] for point in history.stored_points(store, 1, 0)] == [10]
-        with store.writing() as connection:
+        with store.write_transaction() as connection:
             connection.exec_driver_sql("UPDATE snapshots SET digest = digest + 1")
     with serving(tmp_path / "store.db") as served:
         assert served.service.store.snapshot(1) is None, "a saved policy of other events is dropped"

@@ -218,7 +218,7 @@ def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypa
     with serving(store) as served:
         served.post("", SHOP)
         assert served.post("/shop/ask")["ticket"] == 1
-        held.wait()
+        held.acquire_in_turn()
         for path, body in (("/shop/ask", {}), ("/shop/ask", {}), ("", {**SHOP, "name": "b"})):
             status, sentence = served.refused(path, body)
             assert status == 503 and "nothing was counted" in sentence
@@ -432,7 +432,7 @@ def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeyp
             return found
 
         monkeypatch.setattr(LiveExperiment, "ask", fails)
-        group_commit, find = served.service.group_commit, served.service.live
+        group_commit, find = served.service.group_commit, served.service.live_experiment_or_refuse
 
         async def both() -> list[Any]:
             live_experiments = [await find(name) for name in ("bad", "good")]

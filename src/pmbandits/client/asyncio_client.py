@@ -16,7 +16,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def _async_version_of_method(
+    method: Callable[Concatenate[Any, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A method of the other client, to be awaited."""
 
     @wraps(method)
@@ -50,9 +52,9 @@ class AsyncClient:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    ready = _awaited(Client.ready)
-    experiments = _awaited(Client.experiments)
-    _create = _awaited(Client.create)
+    ready = _async_version_of_method(Client.ready)
+    experiments = _async_version_of_method(Client.experiments)
+    _create = _async_version_of_method(Client.create)
 
     def experiment(self, name: str) -> AsyncExperiment:
         """An experiment by its name. Nothing is sent."""
@@ -92,17 +94,17 @@ class AsyncExperiment:
         """The current estimate of the best mixing weights."""
         return await self._in_thread(lambda: self._other.mixture)
 
-    tell = _awaited(Experiment.tell)
-    expire = _awaited(Experiment.expire)
-    state = _awaited(Experiment.state)
-    explain = _awaited(Experiment.explain)
-    certainty = _awaited(Experiment.certainty)
-    history = _awaited(Experiment.history)
-    log = _awaited(Experiment.log)
-    save = _awaited(Experiment.save)
-    add_arm = _awaited(Experiment.add_arm)
-    pause = _awaited(Experiment.pause)
-    resume = _awaited(Experiment.resume)
-    retire = _awaited(Experiment.retire)
-    archive = _awaited(Experiment.archive)
-    limit = _awaited(Experiment.limit)
+    tell = _async_version_of_method(Experiment.tell)
+    expire = _async_version_of_method(Experiment.expire)
+    state = _async_version_of_method(Experiment.state)
+    explain = _async_version_of_method(Experiment.explain)
+    certainty = _async_version_of_method(Experiment.certainty)
+    history = _async_version_of_method(Experiment.history)
+    log = _async_version_of_method(Experiment.log)
+    save = _async_version_of_method(Experiment.save)
+    add_arm = _async_version_of_method(Experiment.add_arm)
+    pause = _async_version_of_method(Experiment.pause)
+    resume = _async_version_of_method(Experiment.resume)
+    retire = _async_version_of_method(Experiment.retire)
+    archive = _async_version_of_method(Experiment.archive)
+    limit = _async_version_of_method(Experiment.limit)

@@ -62,7 +62,7 @@ class Client:
 
     def close(self) -> None:
         """Close this thread's connection; it is opened again when it is needed."""
-        self._transport.close_connection()
+        self._transport.close_thread_connection()
 
     def close_all(self) -> None:
         """Close the connections of all threads, none of which may use the client at this moment."""

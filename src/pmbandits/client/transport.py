@@ -108,7 +108,7 @@ class Transport:
                 answer = connection.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException) as error:
-                self.close_connection()
+                self.close_thread_connection()
                 # A connection that was kept open may have been closed by the other side meanwhile, before it read.
                 if repeatable:
                     return 0, str(error).encode(), 0.0
@@ -118,17 +118,17 @@ class Transport:
                     "was made; look, and then send it again if it was not.",
                 ) from None
         except OSError as error:  # it could not be opened: nothing was sent
-            self.close_connection()
+            self.close_thread_connection()
             return 0, str(error).encode(), 0.0
         except BaseException:  # Ctrl-C: an answer may still be on its way in this connection
-            self.close_connection()
+            self.close_thread_connection()
             raise
         wait = answer.headers.get("retry-after", "")
         if answer.will_close:
-            self.close_connection()
+            self.close_thread_connection()
         return answer.status, content, float(wait) if wait.isdecimal() and len(wait) < 4 else 0.0
 
-    def close_connection(self) -> None:
+    def close_thread_connection(self) -> None:
         """Close this thread's connection."""
         held: _ThreadConnection | None = getattr(self._thread_local, "held", None)
         self._thread_local.held = None

@@ -16,7 +16,13 @@ from pmbandits.confidence._envelopes import has_tail_assumption
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, utility
 from pmbandits.metrics.encoding import h_value
-from pmbandits.mixtures._index import TIE, optimistic_objective, postpone_next_look, ready, set_current_grid_point
+from pmbandits.mixtures._index import (
+    TIE,
+    objective_that_is_optimistic,
+    postpone_next_look,
+    ready,
+    set_current_grid_point,
+)
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
 from pmbandits.mixtures._look_ahead import may_look_ahead, stays_most_optimistic, update_look_ahead
 from pmbandits.state.linking import shared, step
@@ -105,8 +111,8 @@ def update_optimistic_grid_mixture(s: State) -> None:
     used = s.n_grid_used
     if s.storage_mode == BINARY:
         fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
-    elif s.random_ties == 0 and can_use_lazy_argmax(s, optimistic_objective(s)):
-        set_current_grid_point(s, lazy_argmax(s, optimistic_objective(s)))
+    elif s.random_ties == 0 and can_use_lazy_argmax(s, objective_that_is_optimistic(s)):
+        set_current_grid_point(s, lazy_argmax(s, objective_that_is_optimistic(s)))
         return
     else:
         if has_tail_assumption(s):

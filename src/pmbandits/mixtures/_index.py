@@ -47,7 +47,7 @@ def max_utility_change_by_holder(s: State, distance: float) -> float:
 
 
 @step("state -> int")
-def optimistic_objective(s: State) -> int:
+def objective_that_is_optimistic(s: State) -> int:
     """The objective that is the largest utility in the sets: LIPSCHITZ_BONUS on the line, else OPTIMISTIC_BOUND."""
     return LIPSCHITZ_BONUS if s.bounded == 0 and not has_tail_assumption(s) else OPTIMISTIC_BOUND
 

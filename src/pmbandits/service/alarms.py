@@ -71,7 +71,7 @@ class ChangeAlarms:
             entry.complete = entry.complete or done
         return entry.watch, done
 
-    def forget(self, exp: int) -> None:
+    def forget_experiment(self, exp: int) -> None:
         """Look at all rewards of an experiment again."""
         self._watched_experiments.pop(exp, None)
 

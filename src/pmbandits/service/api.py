@@ -44,7 +44,7 @@ from pmbandits.service.experiment import (
 )
 from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
 from pmbandits.service.openapi import describe
-from pmbandits.service.processes import default_signals
+from pmbandits.service.processes import with_default_signal_handlers
 from pmbandits.service.randomised import RANDOMISED
 from pmbandits.service.request_bodies import (
     ArmAct,
@@ -81,7 +81,7 @@ def create_app(settings: Settings) -> App:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        with default_signals():
+        with with_default_signal_handlers():
             await service.start()
         web.on_shutdown_signal(shown.close_streams)
         yield
@@ -101,7 +101,7 @@ def create_app(settings: Settings) -> App:
     _add_reading_routes(app, service)
     _add_key_routes(app, service)
     login.add_login_routes(app, service)
-    shown = board.pages(app, service, require_scope)
+    shown = board.add_board_routes(app, service, require_scope)
     app.openapi = cache(lambda: describe(app))  # type: ignore[method-assign]
     return AsgiApp(service, app)
 
@@ -176,9 +176,9 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
         """Counters of all processes, for Prometheus."""
         names = list(service.experiment_cache.live_experiments)
         # Scrapes reach one process or another, and all must know the same: also of what others did.
-        found = await asyncio.gather(*map(service.experiment_numbers, names), return_exceptions=True)
+        found = await asyncio.gather(*map(service.experiment_numbers_for_prometheus, names), return_exceptions=True)
         numbers = {name: one for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)}
-        service.metrics.look(len(service.group_commit.waiting))
+        service.metrics.set_queue_and_memory_gauges(len(service.group_commit.waiting))
         text = await service.run_in_thread(partial(service.metrics.text, numbers))
         return Response(text, media_type=prometheus.CONTENT_TYPE)
 
@@ -200,14 +200,14 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         """All experiments that the key may read."""
         key: keys.Key = request.scope["pmbandits.key"]
         found = await asyncio.to_thread(service.store.experiments)
-        shown = [await _list_entry(service, record) for record in found if key.allows("read", record.name)]
+        shown = [await _experiment_list_entry(service, record) for record in found if key.allows("read", record.name)]
         return {"experiments": shown}
 
     @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _refuse_bad_input(partial(check_name, body.name))
+        _call_or_refuse_bad_input(partial(check_name, body.name))
         service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         check_size_of_limits(body.shares)
@@ -215,25 +215,25 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
             raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
         if body.shares is not None:  # they may take too long: nothing is done with them here before that is known
             await service.compile(spec, request.is_disconnected)
-        await service.run_in_thread(partial(_check_spec, spec))
+        await service.run_in_thread(partial(_policy_from_spec_or_refuse, spec))
         if body.shares is None:
             await service.compile(spec)
         record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
-        return await service.read(record.name, _shown)
+        return await service.read(record.name, _experiment_response)
 
     @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _refuse_bad_input(partial(check_name, name))
+        _call_or_refuse_bad_input(partial(check_name, name))
         service.check_permission(key, "admin", name)
         content = await request.body()
         policy = await service.run_in_thread(
-            partial(_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
+            partial(_call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
         )
-        spec = replay.describe(policy)
+        spec = replay.spec_of_imported_policy(policy)
         record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
-        return await service.read(record.name, _shown)
+        return await service.read(record.name, _experiment_response)
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
     async def export_policy(name: str, key: Annotated[keys.Key, require_scope("read")]) -> Response:
@@ -246,7 +246,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/experiments/{name}", tags=["experiments"])
     async def show_experiment(name: str, key: Annotated[keys.Key, require_scope("read")]) -> Any:
         """What an experiment is, as it is now: its arms, which of them play, and the limits."""
-        return await service.read(name, _shown)
+        return await service.read(name, _experiment_response)
 
     @app.delete("/v1/experiments/{name}", tags=["experiments"])
     async def delete_experiment(
@@ -257,7 +257,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         """Delete an experiment with all its events, saved policies and units. Only the audit trail says that it was."""
         if confirm != name:
             raise Refused(422, f"to delete this experiment, send confirm={name}; nothing was deleted.")
-        live = await service.live(name)
+        live = await service.live_experiment_or_refuse(name)
         await asyncio.to_thread(deletion.delete_experiment, service.store, name, key.id)
         service.experiment_cache.evict(live)
         return {"deleted": name}
@@ -269,15 +269,15 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         key: Annotated[keys.Key, require_scope("admin")],
     ) -> Any:
         """Delete what is kept of a unit (a user, say): which arm it was given. Its rewards stay, without its name."""
-        live = await service.live(name)
+        live = await service.live_experiment_or_refuse(name)
         work = partial(deletion.delete_unit, service.store, live.record, unit, key.id)
         return {"deleted": await asyncio.to_thread(work)}
 
     @app.post("/v1/experiments/{name}/forget", tags=["experiments"])
     async def forget_old(name: str, body: Retention, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Delete units and keys of requests that are older than some seconds; send it daily to keep them no longer."""
-        live = await service.live(name)
-        work = partial(deletion.delete_older, service.store, live.record, body.seconds, key.id)
+        live = await service.live_experiment_or_refuse(name)
+        work = partial(deletion.delete_older_units_and_keys, service.store, live.record, body.seconds, key.id)
         return {"deleted": await asyncio.to_thread(work)}
 
     @app.get("/v1/audit", tags=["experiments"])
@@ -296,13 +296,13 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     async def list_keys(key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """All keys, without their secrets: what they allow, until when, and when they were used last."""
         found = await asyncio.to_thread(keys.list_keys, service.store)
-        return {"keys": [responses.key(one) for one in found]}
+        return {"keys": [responses.key_to_dict(one) for one in found]}
 
     @app.post("/v1/keys", tags=["keys"], status_code=201)
     async def create_key(body: NewKey, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key. It is in this answer, and cannot be shown again."""
         for name in body.experiments or ():
-            _refuse_bad_input(partial(check_name, name))
+            _call_or_refuse_bad_input(partial(check_name, name))
         now = await asyncio.to_thread(service.store.now_ms)
         expires = None if body.days is None else now + int(body.days * DAY)
         token = await asyncio.to_thread(
@@ -314,21 +314,21 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     async def rotate_key(body: Rotation, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key for the same as another one, which then expires."""
         work = partial(keys.rotate, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
-        return {"key": await asyncio.to_thread(partial(_refuse_bad_input, work))}
+        return {"key": await asyncio.to_thread(partial(_call_or_refuse_bad_input, work))}
 
     @app.delete("/v1/keys", tags=["keys"])
     async def revoke_key(
         id: Annotated[str, Query(max_length=100)], key: Annotated[keys.Key, require_scope("admin")]
     ) -> Any:
         """Make a key invalid: all processes know it after a second at most."""
-        await asyncio.to_thread(partial(_refuse_bad_input, partial(keys.revoke, service.store, id, key.id)))
+        await asyncio.to_thread(partial(_call_or_refuse_bad_input, partial(keys.revoke, service.store, id, key.id)))
         return {"revoked": id}
 
 
 def _add_control_routes(app: FastAPI, service: Service) -> None:
     async def control(name: str, kind: int, given: Any, key: keys.Key, request: Request | None = None) -> Any:
         is_gone = None if request is None else request.is_disconnected
-        return await service.control(name, kind, given, key.id, _shown, is_gone)
+        return await service.control(name, kind, given, key.id, _experiment_response, is_gone)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
@@ -374,12 +374,14 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         now = await service.read(name, LiveExperiment.copy)
         policy_copy, seen, status = now.replay.policy, now.replay.seen, now.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _parse_regret(regret)
-        found = await service.run_in_thread(partial(_refuse_bad_input, lambda: reading.state(policy_copy, goal)))
+        found = await service.run_in_thread(
+            partial(_call_or_refuse_bad_input, lambda: reading.state(policy_copy, goal))
+        )
         if now.replay.draws is not None:
             found["explanation"] = now.replay.draws.explain(policy_copy.names)
         ratio = await service.run_in_thread(lambda: service.sample_ratios.get(now))
         changes, watched = await service.alarms.get(Watched.of(now))
-        changed = {"changes": [alarm.shown() for alarm in changes], "watched": watched}
+        changed = {"changes": [alarm.to_response_dict() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
             moved = {alarm.change.arm for alarm in changes} & set(policy_copy.playing)
             holds = not moved or str(policy_copy.options.get("detect")).startswith("restart")
@@ -418,7 +420,11 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         found = await asyncio.to_thread(history.stored_points, service.store, exp, after)
         if seen > after and (not found or found[-1]["seq"] < seen):
             found.append(
-                {"seq": seen, "at": now_ms(), **await service.run_in_thread(partial(history.point, policy_copy))}
+                {
+                    "seq": seen,
+                    "at": now_ms(),
+                    **await service.run_in_thread(partial(history.history_point, policy_copy)),
+                }
             )
         return {"points": [_with_iso_time(one) for one in found]}
 
@@ -462,25 +468,27 @@ def _with_iso_time(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-async def _list_entry(service: Service, record: ExperimentRecord) -> dict[str, Any]:
+async def _experiment_list_entry(service: Service, record: ExperimentRecord) -> dict[str, Any]:
     if record.status == ARCHIVED:
-        return responses.experiment(record, None)
+        return responses.experiment_to_dict(record, None)
     try:
-        found, watched = await service.peek(record.name, lambda live: (_shown(live), Watched.of(live)))
+        found, watched = await service.view_without_catching_up(
+            record.name, lambda live: (_experiment_response(live), Watched.of(live))
+        )
     except Refused:  # it cannot be read now
-        return responses.experiment(record, None)
-    return found | {"changes": [one.shown() for one in (await service.alarms.get(watched))[0]]}
+        return responses.experiment_to_dict(record, None)
+    return found | {"changes": [one.to_response_dict() for one in (await service.alarms.get(watched))[0]]}
 
 
-def _shown(live: LiveExperiment) -> dict[str, Any]:
-    return responses.experiment(live.record, live)
+def _experiment_response(live: LiveExperiment) -> dict[str, Any]:
+    return responses.experiment_to_dict(live.record, live)
 
 
-def _check_spec(spec: dict[str, Any]) -> Any:
-    return _refuse_bad_input(lambda: replay.policy_from_spec(spec))
+def _policy_from_spec_or_refuse(spec: dict[str, Any]) -> Any:
+    return _call_or_refuse_bad_input(lambda: replay.policy_from_spec(spec))
 
 
-def _refuse_bad_input(work: Callable[[], Any]) -> Any:
+def _call_or_refuse_bad_input(work: Callable[[], Any]) -> Any:
     """Mistakes in what was given are one sentence of the library's, and status 422."""
     try:
         return work()

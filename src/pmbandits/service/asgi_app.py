@@ -52,14 +52,17 @@ class AsgiApp:
         if verb in ("ask", "tell") and scope["method"] == "POST" and path.count("/") == 4:
             status = 500
             try:
-                status, body = 200, await self._fast_path(scope, receive, path[len(PREFIX) : -len(verb) - 1], verb)
+                status, body = (
+                    200,
+                    await self._answer_ask_or_tell(scope, receive, path[len(PREFIX) : -len(verb) - 1], verb),
+                )
             except Refused as error:
                 status, body = error.status, _encode(Problem(error.sentence))
             except Exception:
                 log.exception("a request failed")
                 body = _encode(Problem(_INTERNAL_ERROR))
             finally:
-                self._end(verb, status, began)
+                self._count_and_log_request(verb, status, began)
             await send_json(send, status, body)
             return
         if wants_html(scope):
@@ -67,21 +70,21 @@ class AsgiApp:
         try:
             key = None if path in PUBLIC_PATHS else await self._authenticate(scope)
         except Refused as error:
-            self._end("refused", error.status, began)
+            self._count_and_log_request("refused", error.status, began)
             await send_json(send, error.status, _encode(Problem(error.sentence)))
             return
         scope["pmbandits.key"] = key
         kind = LONG_RESPONSES.get(path.rpartition("/")[2])
         if kind is None or key is None:
-            await self._forward(scope, receive, send, began)
+            await self._forward_to_app(scope, receive, send, began)
             return
         try:
-            with self.service.key_cache.open_response(key, kind):
-                await self._forward(scope, receive, send, began)
+            with self.service.key_cache.count_open_response(key, kind):
+                await self._forward_to_app(scope, receive, send, began)
         except Refused as error:
             await send_json(send, error.status, _encode(Problem(error.sentence)))
 
-    async def _fast_path(self, scope: Scope, receive: Receive, name: str, verb: str) -> bytes:
+    async def _answer_ask_or_tell(self, scope: Scope, receive: Receive, name: str, verb: str) -> bytes:
         service, headers = self.service, dict(scope["headers"])
         key = service.known_key(headers.get(b"authorization")) or await self._authenticate(scope)
         service.check_permission(key, verb, name)
@@ -101,7 +104,7 @@ class AsgiApp:
             authorization, headers.get(b"host"), headers.get(b"origin"), reading=reading
         )
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
+    async def _forward_to_app(self, scope: Scope, receive: Receive, send: Send, began: float) -> None:
         limit = {"/v1/import": self.service.settings.file, "/login": LOGIN_BYTES}.get(scope["path"])
         if limit is None:  # all other bodies are JSON, whatever a client calls them
             limit = self.service.settings.body
@@ -110,7 +113,7 @@ class AsgiApp:
         try:
             body = await read_body(receive, limit)
         except Refused as error:
-            self._end("refused", error.status, began)
+            self._count_and_log_request("refused", error.status, began)
             await send_json(send, error.status, _encode(Problem(error.sentence)))
             return
 
@@ -142,9 +145,9 @@ class AsgiApp:
         finally:
             route = scope.get("route")
             name = getattr(route, "path", "other")
-            self._end(name, status or 500, began)
+            self._count_and_log_request(name, status or 500, began)
 
-    def _end(self, route: str, status: int, began: float) -> None:
+    def _count_and_log_request(self, route: str, status: int, began: float) -> None:
         """Count a request, and write it to the log if it matters."""
         seconds = time.perf_counter() - began
         self.service.metrics.count_request(route, status, seconds)

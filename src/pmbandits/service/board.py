@@ -38,7 +38,7 @@ MAX_KEPT = 32  # experiments of which it is remembered what was shown
 OVERVIEW_SECONDS = 2.0  # seconds between two looks at all experiments
 
 
-def preview(replay: PolicyReplay, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
+def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
     """What an act would do, in sentences: it is tried on a copy."""
     names = replay.policy.names
     before = np.asarray(replay.policy.mixture)
@@ -110,7 +110,7 @@ def _overview_entry(
     return out
 
 
-def _last_points(store: Store) -> dict[int, dict[str, Any]]:
+def _newest_history_points(store: Store) -> dict[int, dict[str, Any]]:
     """The newest point of each experiment."""
     latest_state = select(points.c.exp, func.max(points.c.seq).label("seq")).group_by(points.c.exp).subquery()
     wanted = select(points.c.exp, points.c.content).join(
@@ -138,17 +138,17 @@ class Overview:
     async def _refresh(self) -> None:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
-        last = await asyncio.to_thread(_last_points, service.store)
-        watched = [await self._peek(record, Watched.of) for record in records]
+        last = await asyncio.to_thread(_newest_history_points, service.store)
+        watched = [await self._peek_or_none(record, Watched.of) for record in records]
         found = await asyncio.gather(*(service.alarms.get(what) for what in watched if what is not None))
         changes = iter(found)
         for record, what in zip(records, watched, strict=True):
             alarms = [] if what is None else next(changes)[0]
-            moved = await self._peek(record, lambda live: (live.replay.seen, live.status))
+            moved = await self._peek_or_none(record, lambda live: (live.replay.seen, live.status))
             sign = (record.status, last.get(record.id, {}).get("t"), moved, len(alarms))
             before = self._entries.get(record.name)
             if before is None or before[0] != sign:
-                live = await self._peek(record, LiveExperiment.copy)
+                live = await self._peek_or_none(record, LiveExperiment.copy)
                 before = (
                     sign,
                     await service.run_in_thread(partial(_overview_entry, record, live, last.get(record.id), alarms)),
@@ -156,13 +156,15 @@ class Overview:
             known[record.name] = before
         self._entries = known
 
-    async def _peek(self, record: ExperimentRecord, view: Callable[[LiveExperiment], T]) -> T | None:
+    async def _peek_or_none(self, record: ExperimentRecord, view: Callable[[LiveExperiment], T]) -> T | None:
         try:
-            return await self._service.peek(record.name, view) if record.status != ARCHIVED else None
+            return (
+                await self._service.view_without_catching_up(record.name, view) if record.status != ARCHIVED else None
+            )
         except Refused:  # it cannot be read now
             return None
 
-    async def change_marker(self, key: Key) -> Any:
+    async def value_that_changes_with_any(self, key: Key) -> Any:
         """Something that differs when one of them has moved."""
         live_experiments = [
             live for name, live in self._service.experiment_cache.live_experiments.items() if key.allows("read", name)
@@ -181,7 +183,7 @@ class Board:
 
     async def get(self, name: str) -> BoardState:
         """An experiment; a refusal if there is none."""
-        await self._service.live(name)
+        await self._service.live_experiment_or_refuse(name)
         if name not in self._shown:
             self._shown[name] = BoardState(self._service, name, self._pool, self._count_watched)
         self._shown.move_to_end(name)
@@ -192,7 +194,7 @@ class Board:
 
     def _forget(self, exp: int) -> None:
         for showing in self._shown.values():
-            showing.forget(exp)
+            showing.forget_experiment(exp)
 
     def _count_watched(self) -> int:
         return sum(showing.viewers > 0 for showing in self._shown.values())
@@ -211,7 +213,7 @@ class Board:
 # ---- the addresses ---------------------------------------------------------------------------------------
 
 
-def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -> Board:
+def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -> Board:
     """Add the board to the application; ``needs`` makes what checks the key of a request."""
     board, keyed, reader = Board(service), not service.settings.open, require_scope("read")
     web.asset_files()  # those of this version, whatever is installed later
@@ -250,7 +252,9 @@ def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -
     async def list_stream(request: Request) -> Response:
         key = request.scope["pmbandits.key"]
         return stream_until_revoked(
-            view.server_sent_events(lambda: board.overview.change_marker(key), board.notifier, every=OVERVIEW_SECONDS),
+            view.server_sent_events(
+                lambda: board.overview.value_that_changes_with_any(key), board.notifier, every=OVERVIEW_SECONDS
+            ),
             key,
         )
 
@@ -260,7 +264,7 @@ def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -
 
     @app.get("/board/{name}/", include_in_schema=False)
     async def one(name: str, key: Any = reader) -> Response:
-        await service.live(name)
+        await service.live_experiment_or_refuse(name)
         return html(view.board_page(name, kind="experiment", root="../", keys=keyed))
 
     @app.get("/board/{name}/view", include_in_schema=False)
@@ -289,7 +293,11 @@ def pages(app: FastAPI, service: Service, require_scope: Callable[[str], Any]) -
         if do == "limits" and shares and shares.strip():
             await service.compile_limits(now, shares, request.is_disconnected)
         return web.json_response(
-            {"sentences": await service.run_in_thread(partial(preview, now.replay, now.status, do, arm, shares))}
+            {
+                "sentences": await service.run_in_thread(
+                    partial(preview_admin_action, now.replay, now.status, do, arm, shares)
+                )
+            }
         )
 
     return board

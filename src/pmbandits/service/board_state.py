@@ -73,16 +73,16 @@ class BoardState:
             "sure": self._certainty_part,
             "next": self._next_arm_part,
             "decisions": self._decisions_part,
-            "happened": self._marks_part,
+            "happened": self._events_part,
             "alone": self._single_arm_utilities,
             "forecast": self._forecast_part,
         }
         self._count = secrets.randbelow(1 << 40)  # so that versions of different processes are not mistaken
-        self._begin_anew()
+        self._reset_parts()
         self._work: asyncio.Task[None] | None = None
         self._run: asyncio.Task[None] | None = None
 
-    def _begin_anew(self) -> None:
+    def _reset_parts(self) -> None:
         self.parts = {part: Part() for part in self._part_functions}
         self._decision_log, self._admin_actions, self._all_watched = DecisionLog(), AdminActions(), True
         self._points: list[tuple[int, int, bytes]] = []  # event, round and row of each point of the past
@@ -92,10 +92,10 @@ class BoardState:
         self._chart_row: dict[str, Any] = {}
         self._present_point = b"null"
 
-    def forget(self, exp: int) -> None:
+    def forget_experiment(self, exp: int) -> None:
         """Begin anew, if it is of this experiment: the store went back in time."""
         if exp == self._exp:
-            self._begin_anew()
+            self._reset_parts()
 
     # ---- who looks ----------------------------------------------------------------------------------------
     async def stream(self) -> AsyncGenerator[bytes, None]:
@@ -115,7 +115,7 @@ class BoardState:
     async def _refresh_while_watched(self) -> None:
         while self.viewers and not self.notifier.closed:
             try:
-                self._start_due_work(await self.service.read(self.name, self._find_due))
+                self._start_due_work(await self.service.read(self.name, self._find_due_parts))
             except Refused:  # the store is away, or the experiment cannot be read: what was seen last stays
                 pass
             except Exception:
@@ -126,7 +126,9 @@ class BoardState:
         """What the page lacks: parts that are newer than those it has, and points of the past after an event."""
         watched = self._run is not None and not self._run.done()  # then it is up to date, but for a second
         work = self._start_due_work(
-            await (self.service.peek if watched else self.service.read)(self.name, self._find_due)
+            await (self.service.view_without_catching_up if watched else self.service.read)(
+                self.name, self._find_due_parts
+            )
         )
         if work is not None:
             await asyncio.wait({work}, timeout=PATIENCE)
@@ -149,7 +151,7 @@ class BoardState:
         return ".".join(str(part.version) for part in self.parts.values())
 
     # ---- working it out -----------------------------------------------------------------------------------
-    def _find_due(self, live: LiveExperiment) -> DueWork | None:
+    def _find_due_parts(self, live: LiveExperiment) -> DueWork | None:
         """Which parts are due, with a copy of the experiment to work them out from; None if there is nothing to do."""
         if self._work is not None and not self._work.done():
             return None
@@ -255,7 +257,7 @@ class BoardState:
         except SQLAlchemyError:  # the store is away; it is tried again
             return
         for point in found:
-            lead = _new_leader(point["wanted"], self._leaders[-1][1] if self._leaders else None)
+            lead = _arm_that_took_the_lead(point["wanted"], self._leaders[-1][1] if self._leaders else None)
             if lead is not None:
                 self._leaders.append((point["t"], lead))
         self._pace += [(point["at"], point["t"]) for point in found]
@@ -334,7 +336,7 @@ class BoardState:
         self._decision_log.catch_up_to(self.service.store, now.record, now.replay)
         return {"decisions": self._decision_log.found[::-1]}
 
-    def _marks_part(self, now: CommittedExperiment) -> dict[str, Any]:
+    def _events_part(self, now: CommittedExperiment) -> dict[str, Any]:
         """Acts of administration, changes of what is wanted and of arms, by the round in which they were; warnings."""
         policy, store, exp = now.replay.policy, self.service.store, now.record.id
         own, seen = policy.options.get("detect") is not None, now.replay.seen
@@ -374,7 +376,7 @@ class BoardState:
         }
 
 
-def _new_leader(wanted: dict[str, float], before: str | None) -> str | None:
+def _arm_that_took_the_lead(wanted: dict[str, float], before: str | None) -> str | None:
     """The arm of which most is wanted, if it is another one than before and well ahead of it."""
     if not wanted:
         return None

@@ -56,7 +56,7 @@ class ChangeAlarm(NamedTuple):
         when = "" if self.at is None else f", noticed {utc_text(self.at)}"
         return f"{head}{way}{when}: {rest}"
 
-    def shown(self) -> dict[str, Any]:
+    def to_response_dict(self) -> dict[str, Any]:
         """As it goes over the wire."""
         change = self.change
         return {

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pmbandits.service import schema
 from pmbandits.service.events import RUNNING, STATUS, NewEvent, StoredEvent, chain_digest
-from pmbandits.service.randomised import draws_of
+from pmbandits.service.randomised import initial_draws_of_spec
 from pmbandits.service.replay import MissingEvent, PolicyReplay, policy_from_bytes, policy_from_spec
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store
@@ -21,24 +21,24 @@ _COLUMNS = ("exp", "seq", "kind", "ticket", "arm", "value", "at", "data", "diges
 def check_store(store: Store) -> Iterator[str]:
     """Read every experiment from its first event on: one sentence for each, or an error that says what is wrong."""
     for record in store.experiments():
-        n, disagreements = _check_experiment(store, record)
+        n, disagreements = _count_events_and_differing_asks(store, record)
         other = f"; in {disagreements:,} runs of asks it would choose other arms now" if disagreements else ""
         yield f"{record.name}: {n:,} events are whole, and make its policy{other}."
 
 
-def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]:
+def _count_events_and_differing_asks(store: Store, record: ExperimentRecord) -> tuple[int, int]:
     """How many events there are, and in how many runs of asks the policy would choose otherwise now."""
-    _check_spec(store, record)
+    _policy_from_spec_or_refuse(store, record)
     imported = store.snapshot(record.id, 0)
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
-    replay, disagreements = PolicyReplay(policy, 0, record.root, draws_of(record.spec, record.root)), 0
+    replay, disagreements = PolicyReplay(policy, 0, record.root, initial_draws_of_spec(record.spec, record.root)), 0
     # First, because others may go on writing: an event that is known now must be read below.
     status, known, last = RUNNING, _known_digests(store, record.id), _last_named(store, record.id)
-    for rows in _batches(store, record.id):
+    for rows in _events_written_together(store, record.id):
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")
         try:
-            disagreements += replay.apply_events([_as_stored(event, digest) for event, digest in rows])
+            disagreements += replay.apply_events([_stored_event_from_new(event, digest) for event, digest in rows])
         except MissingEvent as error:
             raise ValueError(f"{record.name}: {error}.") from None
         for event, digest in rows:
@@ -55,7 +55,7 @@ def _check_experiment(store: Store, record: ExperimentRecord) -> tuple[int, int]
     return replay.seen, disagreements
 
 
-def _check_spec(store: Store, record: ExperimentRecord) -> None:
+def _policy_from_spec_or_refuse(store: Store, record: ExperimentRecord) -> None:
     """Check the first event, and that the experiment is what the audit trail says was created."""
     table, first = schema.audit, select(events.c.digest).where(events.c.exp == record.id, events.c.seq == 0)
     created = (
@@ -92,7 +92,7 @@ def _last_named(store: Store, exp: int) -> int:
         return max(int(connection.execute(end).scalar() or 0) for end in ends)
 
 
-def _batches(store: Store, exp: int) -> Iterator[list[tuple[NewEvent, int]]]:
+def _events_written_together(store: Store, exp: int) -> Iterator[list[tuple[NewEvent, int]]]:
     """The events of an experiment, those together that were written together."""
     wanted = select(*(events.c[name] for name in _COLUMNS)).where(events.c.exp == exp, events.c.seq > 0)
     with store.engine.connect().execution_options(stream_results=True) as connection:
@@ -101,6 +101,6 @@ def _batches(store: Store, exp: int) -> Iterator[list[tuple[NewEvent, int]]]:
             yield list(together)
 
 
-def _as_stored(event: NewEvent, digest: int) -> StoredEvent:
+def _stored_event_from_new(event: NewEvent, digest: int) -> StoredEvent:
     _, seq, kind, ticket, arm, value, _, data = event
     return seq, kind, ticket, arm, value, data, digest

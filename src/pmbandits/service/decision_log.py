@@ -9,7 +9,7 @@ from sqlalchemy import Select, select
 
 from pmbandits.engine.explanation import next_arm_and_reason
 from pmbandits.service.events import ASK, StoredEvent
-from pmbandits.service.randomised import draws_of
+from pmbandits.service.randomised import initial_draws_of_spec
 from pmbandits.service.replay import PolicyReplay, policy_from_bytes, policy_from_spec
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store
@@ -39,7 +39,7 @@ class DecisionLog:
     def catch_up_to(self, store: Store, record: ExperimentRecord, now: PolicyReplay) -> None:
         """Go on to the event that the live policy has reached; ``now`` is a copy of it."""
         begins = self.replay is None
-        replay = self.replay or _recent_snapshot(store, record, now.seen) or now.copy()
+        replay = self.replay or _snapshot_to_replay_from(store, record, now.seen) or now.copy()
         too_far_behind = now.seen - replay.seen > MAX_FOLLOWED and not begins
         for seq, at, arm in _asks_between(store, record.id, replay.seen, now.seen, newest=not too_far_behind):
             _apply_upto(replay, store, record.id, seq - 1)
@@ -65,13 +65,15 @@ def _apply_upto(replay: PolicyReplay, store: Store, exp: int, upto: int) -> None
         replay.apply_events(rows)
 
 
-def _recent_snapshot(store: Store, record: ExperimentRecord, goal: int) -> PolicyReplay | None:
+def _snapshot_to_replay_from(store: Store, record: ExperimentRecord, goal: int) -> PolicyReplay | None:
     """The newest saved policy, or that of the beginning, if not too much has happened since."""
     saved = store.snapshot(record.id, goal)
     if goal - (saved.seq if saved else 0) > MAX_REPLAYED:
         return None
     if saved is None:
-        return PolicyReplay(policy_from_spec(record.spec), 0, record.root, draws_of(record.spec, record.root))
+        return PolicyReplay(
+            policy_from_spec(record.spec), 0, record.root, initial_draws_of_spec(record.spec, record.root)
+        )
     draws = store.draws(record, saved.seq)
     return PolicyReplay(policy_from_bytes(saved.content), saved.seq, saved.digest, draws)
 
@@ -79,7 +81,7 @@ def _recent_snapshot(store: Store, record: ExperimentRecord, goal: int) -> Polic
 def _stored_events(store: Store, exp: int, after: int, upto: int) -> list[StoredEvent]:
     columns = ("seq", "kind", "ticket", "arm", "value", "data", "digest")
     wanted = (
-        _where_between(select(*(events.c[name] for name in columns)), exp, after, upto)
+        _select_between_events(select(*(events.c[name] for name in columns)), exp, after, upto)
         .order_by(events.c.seq)
         .limit(MAX_REPLAYED)
     )
@@ -89,7 +91,7 @@ def _stored_events(store: Store, exp: int, after: int, upto: int) -> list[Stored
 
 def _asks_between(store: Store, exp: int, after: int, upto: int, *, newest: bool) -> list[tuple[int, int, int]]:
     """The newest or the oldest asks between two events, in their order."""
-    wanted = _where_between(select(events.c.seq, events.c.at, events.c.arm), exp, after, upto).where(
+    wanted = _select_between_events(select(events.c.seq, events.c.at, events.c.arm), exp, after, upto).where(
         events.c.kind == ASK
     )
     wanted = wanted.order_by(events.c.seq.desc() if newest else events.c.seq).limit(MAX_DECISIONS)
@@ -97,5 +99,5 @@ def _asks_between(store: Store, exp: int, after: int, upto: int, *, newest: bool
         return sorted(tuple(row) for row in connection.execute(wanted))
 
 
-def _where_between(wanted: Select[Any], exp: int, after: int, upto: int) -> Select[Any]:
+def _select_between_events(wanted: Select[Any], exp: int, after: int, upto: int) -> Select[Any]:
     return wanted.where(events.c.exp == exp, events.c.seq > after, events.c.seq <= upto)

@@ -19,7 +19,7 @@ _TABLES = (schema.events, schema.requests, schema.units, schema.snapshots, schem
 
 def delete_experiment(store: Store, name: str, who: str) -> None:
     """Delete an experiment and everything that belongs to it."""
-    with store.writing() as connection:
+    with store.write_transaction() as connection:
         table = schema.experiments
         number = connection.execute(select(table.c.id).where(table.c.name == name)).scalar()
         if number is None:
@@ -39,7 +39,7 @@ def delete_unit(store: Store, record: ExperimentRecord, unit: str, who: str) -> 
     return _delete_rows(store, record, who, "delete unit", [delete(table).where(table.c.unit == unit)])
 
 
-def delete_older(store: Store, record: ExperimentRecord, seconds: float, who: str) -> int:
+def delete_older_units_and_keys(store: Store, record: ExperimentRecord, seconds: float, who: str) -> int:
     """Delete units and keys of requests whose event is older than some seconds; return how many rows that were."""
     before = store.now_ms() - 1000.0 * seconds
     old = select(schema.events.c.seq).where(schema.events.c.exp == record.id, schema.events.c.at < before)
@@ -48,7 +48,7 @@ def delete_older(store: Store, record: ExperimentRecord, seconds: float, who: st
 
 
 def _delete_rows(store: Store, record: ExperimentRecord, who: str, act: str, works: list[Any]) -> int:
-    with store.writing() as connection:
+    with store.write_transaction() as connection:
         found = sum(connection.execute(work.where(work.table.c.exp == record.id)).rowcount for work in works)
         if found:
             store.write_audit(connection, who, act, record.name, json.dumps({"rows": found}))

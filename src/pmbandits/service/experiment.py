@@ -90,7 +90,9 @@ class LiveExperiment:
             return True
         if isinstance(request, Ask):
             return request.unit is not None and request.unit not in self.units
-        return any(ticket not in self.open_tickets and ticket not in self.rewarded for ticket in _tickets(request))
+        return any(
+            ticket not in self.open_tickets and ticket not in self.rewarded for ticket in _tickets_of_request(request)
+        )
 
     def add_lookups(self, request: Ask | Tell, lookup: Lookup) -> None:
         """Add to ``lookup`` the keys, units and tickets of a request that are not in memory."""
@@ -102,11 +104,11 @@ class LiveExperiment:
         else:
             lookup.tickets.update(
                 ticket
-                for ticket in _tickets(request)
+                for ticket in _tickets_of_request(request)
                 if ticket not in self.open_tickets and ticket not in self.rewarded
             )
 
-    def apply_lookup(self, found: LookupResult) -> None:
+    def apply_and_remember_lookup(self, found: LookupResult) -> None:
         """Apply the events that others wrote, and remember what was looked up."""
         self.catch_up(found.new_events)
         for ticket, arm in found.tickets.items():
@@ -130,7 +132,7 @@ class LiveExperiment:
 
     def catch_up(self, rows: Sequence[StoredEvent]) -> int:
         """Apply events that other processes wrote, and say how many; the first row is the last event known here."""
-        new_events = self.replay.after_last_known(rows)
+        new_events = self.replay.events_after_last_known(rows)
         self.disagreements += self.replay.apply_events(new_events)
         self.committed = self.replay.seen
         for seq, kind, ticket, arm, value, data, _digest in new_events:
@@ -166,13 +168,13 @@ class LiveExperiment:
         replay = self.replay
         among = None if request.among is None else sorted({self.arm_index(name) for name in request.among})
         kept = None if request.unit is None else self.units.get(request.unit)
-        if kept is not None and (among is None or kept in among) and self._plays(kept):
+        if kept is not None and (among is None or kept in among) and self._is_arm_playing(kept):
             first = replay.seen + 1
             done, kind = [(kept, replay.asked(kept))], ASKED
         else:
             probabilities = replay.refresh_probabilities(among)
             if probabilities is not None:
-                self._draft(PROBABILITIES, probabilities, batch)
+                self._add_event_to_batch(PROBABILITIES, probabilities, batch)
             first = replay.seen + 1
             done, kind = replay.ask(n, among), ASK
         at, exp, data = batch.at, self.record.id, None if among is None else json.dumps(among)
@@ -200,7 +202,7 @@ class LiveExperiment:
             return Asked(first, arms[0], shares[0])
         return AskedMany(list(range(first, first + len(arms))), arms, shares)
 
-    def _plays(self, arm: int) -> bool:
+    def _is_arm_playing(self, arm: int) -> bool:
         return self.replay.policy.names[arm] in self.replay.policy.playing
 
     def tell(self, request: Tell, batch: WriteBatch) -> Told:
@@ -209,21 +211,21 @@ class LiveExperiment:
         rewards = _validated_rewards(request)
         first, what = self.replay.seen + 1, ""
         if request.key is not None:
-            named = _tickets(request) or _arms(request)
+            named = _tickets_of_request(request) or _arms_of_request(request)
             what = _request_digest("tell", list(named), list(rewards), *([True] if request.correct else []))
             before = self.keys.get(request.key)
             if before is not None:
                 self._check_same_request(request.key, before, what)
                 return Told(0, len(rewards), 0)
-        rewarded = self._tell(request, rewards, batch)
+        rewarded = self._tell_validated_rewards(request, rewards, batch)
         if request.key is not None:
             batch.requests.append((self.record.id, request.key, first, self.replay.seen + 1 - first, what))
             self.keys[request.key] = AnsweredRequest(first, what, ())
         return rewarded
 
-    def _tell(self, request: Tell, rewards: Sequence[float], batch: WriteBatch) -> Told:
+    def _tell_validated_rewards(self, request: Tell, rewards: Sequence[float], batch: WriteBatch) -> Told:
         if request.tickets is None and request.ticket is None:
-            arms = _arms(request)
+            arms = _arms_of_request(request)
             if len(arms) != len(rewards):
                 raise Refused(
                     422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm."
@@ -235,7 +237,7 @@ class LiveExperiment:
         fresh: dict[int, tuple[int, float]] = {}
         corrections: dict[int, tuple[int, float]] = {}
         repeated = 0
-        for ticket, reward in zip(_tickets(request), rewards, strict=True):
+        for ticket, reward in zip(_tickets_of_request(request), rewards, strict=True):
             sent = fresh.get(ticket) or corrections.get(ticket)
             known = sent or self.rewarded.get(ticket)
             if known is None:
@@ -322,10 +324,10 @@ class LiveExperiment:
             if kind == LIMITS and given is not None and self.replay.draws is not None:
                 raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
             self.replay.control(kind, data)
-        self._draft(kind, data, batch)
+        self._add_event_to_batch(kind, data, batch)
         batch.audit.append((batch.at, who, KINDS[kind], self.record.name, data))
 
-    def _draft(self, kind: int, data: str, batch: WriteBatch) -> None:
+    def _add_event_to_batch(self, kind: int, data: str, batch: WriteBatch) -> None:
         """Add an event that is neither ask nor tell."""
         self.replay.seen += 1
         batch.drafted.append((self.record.id, self.replay.seen, kind, None, None, None, batch.at, data))
@@ -356,7 +358,7 @@ class LiveExperiment:
             )
 
 
-def rehearse(now: CommittedExperiment, kind: int, given: Any) -> None:
+def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> None:
     """Do an act of administration on a copy, and the ask after it: what is slow is then done; else a refusal."""
     if now.status == ARCHIVED:
         return  # it will be refused
@@ -381,11 +383,11 @@ def check_size_of_limits(given: Any) -> None:
         )
 
 
-def _tickets(request: Tell) -> Sequence[int]:
+def _tickets_of_request(request: Tell) -> Sequence[int]:
     return request.tickets or () if request.ticket is None else (request.ticket,)
 
 
-def _arms(request: Tell) -> Sequence[str]:
+def _arms_of_request(request: Tell) -> Sequence[str]:
     return request.arms or () if request.arm is None else (request.arm,)
 
 

@@ -11,7 +11,7 @@ from pmbandits import _validation
 from pmbandits.service import warmup
 from pmbandits.service.events import Transaction
 from pmbandits.service.experiment import LiveExperiment
-from pmbandits.service.randomised import draws_of
+from pmbandits.service.randomised import initial_draws_of_spec
 from pmbandits.service.replay import Diverged, PolicyReplay, policy_from_bytes, policy_from_spec, policy_to_bytes
 from pmbandits.service.store import ExperimentRecord, Snapshot, Store
 
@@ -47,7 +47,9 @@ class ExperimentCache:
                 live = await asyncio.to_thread(self.load, record)
                 if self.warm:
                     await asyncio.to_thread(warmup.warm, live.replay.policy)
-                await asyncio.to_thread(warmup.touch, live.replay.policy)  # else the first request would compile it
+                await asyncio.to_thread(
+                    warmup.warm_up_copy_of_policy, live.replay.policy
+                )  # else the first request would compile it
                 self.live_experiments[name] = live
             return live
 
@@ -90,7 +92,9 @@ class ExperimentCache:
                     raise
                 log.warning("%s: a saved policy is left out: %s", record.name, _validation.readable(str(error))[:300])
                 upto = saved.seq - 1
-        return PolicyReplay(policy_from_spec(record.spec), 0, record.root, draws_of(record.spec, record.root))
+        return PolicyReplay(
+            policy_from_spec(record.spec), 0, record.root, initial_draws_of_spec(record.spec, record.root)
+        )
 
     def evict(self, live: LiveExperiment, why: Exception | None = None) -> None:
         """Evict an experiment from memory; the next request reads it from the store."""

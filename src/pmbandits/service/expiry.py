@@ -21,7 +21,7 @@ class OverdueTickets:
         self._store = store
         self._rewarded_upto: dict[int, int] = {}  # of each experiment: all tickets up to this one have a reward
 
-    def forget(self, exp: int) -> None:
+    def forget_experiment(self, exp: int) -> None:
         """Look at all tickets of an experiment again."""
         self._rewarded_upto.pop(exp, None)
 

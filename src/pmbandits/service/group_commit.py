@@ -105,7 +105,7 @@ class GroupCommit:
         for task in (*unfinished, self._stale_job_task):
             task.cancel()
         for job in (*self._current_jobs, *self.waiting, *self._held):
-            _resolve(job, Unavailable(self._sentence(job)))
+            _set_job_answer(job, Unavailable(self._no_answer_sentence(job)))
 
     def ask_or_tell(self, live: LiveExperiment, request: Ask | Tell) -> asyncio.Future[Any]:
         """The answer to an ask or a tell, when it is on disk."""
@@ -125,9 +125,9 @@ class GroupCommit:
         found: T = await self._enqueue(Job(live, self._new_future(), view=view))
         return found
 
-    async def peek(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
+    async def view_without_catching_up(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment as it is known here, maybe without the newest of what others did."""
-        return view(live) if _is_readable(live) else await self.read(live, view)
+        return view(live) if _is_as_on_disk(live) else await self.read(live, view)
 
     def _new_future(self) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().create_future()
@@ -136,7 +136,7 @@ class GroupCommit:
         if not self._accepting or len(self.waiting) + len(self._held) >= MAX_WAITING:
             raise Unavailable(SERVICE_BUSY_MESSAGE)
         stalled = self.current_commit_seconds > PATIENCE
-        if stalled and job.view is not None and _is_readable(job.live):
+        if stalled and job.view is not None and _is_as_on_disk(job.live):
             job.answer.set_result(job.view(job.live))
             return job.answer
         if stalled or (self.retry_at > job.since and job.view is None):
@@ -155,7 +155,7 @@ class GroupCommit:
         while True:
             if self.waiting:
                 if not (rested and len(self.waiting) == 1):  # else this one came, and nobody with it
-                    await self._collect_waiting()
+                    await self._wait_for_arriving_requests()
                 rested = False
                 jobs = self._pop_waiting()
                 if jobs:
@@ -176,7 +176,7 @@ class GroupCommit:
         """For how many seconds the current group commit has waited for the store; 0 if there is none."""
         return time.monotonic() - self._store_called_at if self._current_jobs else 0.0
 
-    async def _collect_waiting(self) -> None:
+    async def _wait_for_arriving_requests(self) -> None:
         """Let requests that are arriving join the queue: one commit for all of them costs less than two."""
         for _ in range(GATHER_PASSES):
             before = len(self.waiting)
@@ -205,14 +205,14 @@ class GroupCommit:
             for job in (*self._current_jobs, *self.waiting, *self._held):
                 if at > max(job.since, self._store_called_at) + PATIENCE and not job.answer.done():
                     stale += 1
-                    if job.view is not None and _is_readable(job.live):
-                        _resolve_view(job)  # what was last known must do
+                    if job.view is not None and _is_as_on_disk(job.live):
+                        _set_job_answer_from_view(job)  # what was last known must do
                     else:
-                        _resolve(job, Unavailable(self._sentence(job)))
+                        _set_job_answer(job, Unavailable(self._no_answer_sentence(job)))
             if stale:
                 log.warning("the store has not answered for %g s; requests that were refused: %d", PATIENCE, stale)
 
-    def _sentence(self, job: Job) -> str:
+    def _no_answer_sentence(self, job: Job) -> str:
         """What a job is told that got no answer from the store."""
         unknown = self._committing and job.view is None and job in self._current_jobs
         return OUTCOME_UNKNOWN_MESSAGE if unknown else STORE_UNAVAILABLE_MESSAGE
@@ -229,9 +229,9 @@ class GroupCommit:
         wanted: list[Job] = []
         for job in jobs:
             if live_experiments.get(job.live.record.name) is not job.live:
-                _resolve(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
+                _set_job_answer(job, Unavailable(EXPERIMENT_RELOADED_MESSAGE))
             elif job.live in self._catching_up or job.live not in writing:
-                self._hold(job)
+                self._hold_until_caught_up(job)
             else:
                 wanted.append(job)
         return wanted
@@ -249,11 +249,11 @@ class GroupCommit:
             self.metrics.begin_seconds.observe(time.monotonic() - self._store_called_at)
             self._alone = all(len(news.new_events) <= 1 for news in found)
             for exp, news in zip(lookups, found, strict=True):
-                drafts[exp] = self._synced_draft(live_experiments[exp], news)
-            jobs = [job for job in jobs if not job.answer.done()] + self._late_arrivals(live_experiments)
+                drafts[exp] = self._empty_batch_after_catching_up(live_experiments[exp], news)
+            jobs = [job for job in jobs if not job.answer.done()] + self._jobs_that_came_while_locking(live_experiments)
             self._current_jobs = jobs
             answers.extend(self._execute(job, drafts) for job in jobs)
-            batch = self._seal(drafts, live_experiments)
+            batch = self._merge_drafts_with_digests(drafts, live_experiments)
             self._committing, self._store_called_at = bool(batch), time.monotonic()
             return batch
 
@@ -264,7 +264,7 @@ class GroupCommit:
         except TooFarBehind as behind:  # it reads without the lock first; the others go on
             for job in reversed(jobs):
                 if job.live is live_experiments[behind.exp]:
-                    self._hold(job)
+                    self._hold_until_caught_up(job)
                 else:
                     self.waiting.appendleft(job)
             return
@@ -280,11 +280,11 @@ class GroupCommit:
         evicted = {exp: await self._why_evicted(live) for exp, live in live_experiments.items() if drafts[exp] is None}
         for job, answer in zip(jobs, answers, strict=True):
             if drafts[job.live.record.id] is None:
-                _resolve(job, evicted[job.live.record.id])
+                _set_job_answer(job, evicted[job.live.record.id])
             elif job.view is not None:
-                _resolve_view(job)
+                _set_job_answer_from_view(job)
             else:
-                _resolve(job, answer)
+                _set_job_answer(job, answer)
         for exp, live in live_experiments.items():
             live.trim_caches()
             if drafts[exp] is not None:
@@ -301,7 +301,9 @@ class GroupCommit:
             log.warning("%s cannot be read: %s", name, _validation.readable(str(error))[:300])
         return Unavailable(EXPERIMENT_RELOADED_MESSAGE)
 
-    def _seal(self, drafts: dict[int, WriteBatch | None], live_experiments: dict[int, LiveExperiment]) -> WriteBatch:
+    def _merge_drafts_with_digests(
+        self, drafts: dict[int, WriteBatch | None], live_experiments: dict[int, LiveExperiment]
+    ) -> WriteBatch:
         """What all experiments write, with digests, and without those that failed."""
         for exp, draft in drafts.items():
             if draft is not None:
@@ -314,16 +316,16 @@ class GroupCommit:
             batch.add(draft)
         return batch
 
-    def _synced_draft(self, live: LiveExperiment, news: LookupResult) -> WriteBatch | None:
+    def _empty_batch_after_catching_up(self, live: LiveExperiment, news: LookupResult) -> WriteBatch | None:
         """Apply what other processes wrote, and return an empty batch; None if these events cannot be applied."""
         try:
-            live.apply_lookup(news)
+            live.apply_and_remember_lookup(news)
         except Exception as error:
             self.experiment_cache.evict(live, error)
             return None
         return WriteBatch(self.transaction.at)
 
-    def _late_arrivals(self, live_experiments: dict[int, LiveExperiment]) -> list[Job]:
+    def _jobs_that_came_while_locking(self, live_experiments: dict[int, LiveExperiment]) -> list[Job]:
         """Requests that came while the lock was waited for, and need nothing from the store."""
         late: list[Job] = []
         for _ in range(len(self.waiting)):
@@ -359,7 +361,7 @@ class GroupCommit:
             return None
 
     # ---- beside the loop: experiments that catch up with other processes ------------------------------------
-    def _hold(self, job: Job) -> None:
+    def _hold_until_caught_up(self, job: Job) -> None:
         """Let a job wait until its experiment has caught up with what other processes did, without the lock."""
         self._held.append(job)
         if job.live not in self._catching_up:
@@ -391,9 +393,9 @@ class GroupCommit:
         self._held = [job for job in self._held if job.live is not live]
         for job in mine:
             if job.view is not None and (problem is None or problem.sentence == STORE_UNAVAILABLE_MESSAGE):
-                _resolve_view(job)
+                _set_job_answer_from_view(job)
             elif problem is not None:
-                _resolve(job, problem)
+                _set_job_answer(job, problem)
         self.waiting.extendleft(job for job in reversed(mine) if not job.answer.done())
         self._wake_up()
 
@@ -406,7 +408,7 @@ class GroupCommit:
         for live in {job.live for job in jobs}:
             self.experiment_cache.evict(live)
         for job in jobs:
-            _resolve(job, Unavailable(self._sentence(job)))
+            _set_job_answer(job, Unavailable(self._no_answer_sentence(job)))
 
 
 def _collect_lookups(jobs: list[Job]) -> dict[int, Lookup]:
@@ -421,12 +423,12 @@ def _collect_lookups(jobs: list[Job]) -> dict[int, Lookup]:
     return lookups
 
 
-def _is_readable(live: LiveExperiment) -> bool:
+def _is_as_on_disk(live: LiveExperiment) -> bool:
     """Whether an experiment in memory is as it is on disk, or was a moment ago."""
     return not live.uncommitted and not live.replaying
 
 
-def _resolve_view(job: Job) -> None:
+def _set_job_answer_from_view(job: Job) -> None:
     if not job.answer.done():
         assert job.view is not None
         try:
@@ -435,7 +437,7 @@ def _resolve_view(job: Job) -> None:
             job.answer.set_exception(error)
 
 
-def _resolve(job: Job, answer: Any) -> None:
+def _set_job_answer(job: Job, answer: Any) -> None:
     if not job.answer.done():  # else whoever asked went away
         if isinstance(answer, Refused):
             job.answer.set_exception(answer)

@@ -23,7 +23,7 @@ EVERY = 2.0  # seconds between two looks
 FEWEST, SHARE = 50, 0.02  # a new point after so many events, and after this share of all: some 500 in a million
 
 
-def point(policy: Policy) -> dict[str, Any]:
+def history_point(policy: Policy) -> dict[str, Any]:
     """Shares wanted and played, and how sure the mixture is, now."""
     pulls, t, mixture = policy.pulls, policy.t, policy.mixture
     found: dict[str, Any] = {
@@ -89,7 +89,7 @@ class HistoryWriter:
                             _validation.readable(str(error))[:200],
                         )
 
-    def forget(self, exp: int) -> None:
+    def forget_experiment(self, exp: int) -> None:
         """Look into the store again for the last point of an experiment."""
         self._last.pop(exp, None)
 
@@ -107,10 +107,10 @@ class HistoryWriter:
         return int(found or 0)
 
     def _write(self, exp: int, replay: PolicyReplay) -> None:
-        content = json.dumps(point(replay.policy))
+        content = json.dumps(history_point(replay.policy))
         row = {"exp": exp, "seq": replay.seen, "digest": replay.digest, "at": now_ms(), "content": content}
         try:
-            with self._store.writing() as connection:
+            with self._store.write_transaction() as connection:
                 if self._store.has_event(connection, exp, replay.seen, replay.digest):
                     connection.execute(insert(points).values(row))
         except IntegrityError:  # somebody wrote the same one

@@ -74,10 +74,10 @@ def error_page(status: int, answer: bytes) -> tuple[bytes, dict[str, str]]:
     except (msgspec.DecodeError, KeyError, TypeError):
         sentence = "something went wrong."
     title, advice = _TITLES.get(status, ("That did not work", ""))
-    return page(title, sentence, advice)
+    return html_sentence_page(title, sentence, advice)
 
 
-def page(title: str, sentence: str, html: str, *, form: bool = False) -> tuple[bytes, dict[str, str]]:
+def html_sentence_page(title: str, sentence: str, html: str, *, form: bool = False) -> tuple[bytes, dict[str, str]]:
     """A small page with a sentence (any text) and a piece of HTML (our own), and its headers."""
     said = f"<p>{escape(sentence[:1].upper() + sentence[1:])}</p>" if sentence else ""
     text = (

@@ -80,7 +80,7 @@ def create(
     number, secret = secrets.token_hex(6), secrets.token_hex(24)
     at, until = store.now_ms(), None if expires is None else iso_utc(expires)
     shown = json.dumps({"key": number, "scopes": wanted, "experiments": names or "*", "label": label, "expires": until})
-    with store.writing() as connection:
+    with store.write_transaction() as connection:
         connection.execute(
             insert(keys).values(
                 id=number, label=label, hash=_hash(secret), scopes=json.dumps(wanted),
@@ -94,7 +94,7 @@ def create(
 def revoke(store: Store, number: str, who: str) -> None:
     """Revoke a key; after at most a second every process refuses it."""
     at = store.now_ms()
-    with store.writing() as connection:
+    with store.write_transaction() as connection:
         done = connection.execute(update(keys).where(keys.c.id == number, keys.c.revoked.is_(None)).values(revoked=at))
         if done.rowcount == 0:
             known = connection.execute(select(keys.c.id).where(keys.c.id == number)).first() is not None
@@ -120,7 +120,7 @@ def rotate(store: Store, number: str, who: str, *, grace: float) -> str:
         revoke(store, number, who)
         return new
     end = min(at + int(1000 * grace), old.expires or MAX_TIME)
-    with store.writing() as connection:
+    with store.write_transaction() as connection:
         connection.execute(update(keys).where(keys.c.id == number).values(expires=end))
         store.write_audit(connection, who, "rotate key", None, json.dumps({"key": number, "expires": iso_utc(end)}))
     return new
@@ -230,7 +230,7 @@ class KeyCache:
         if not used:
             return
         try:
-            with self._store.writing() as connection:
+            with self._store.write_transaction() as connection:
                 for number, at in used.items():
                     connection.execute(update(keys).where(keys.c.id == number).values(used=at))
         except Exception as error:
@@ -271,13 +271,13 @@ class KeyCache:
         self._used[number] = self._now_ms()
         return key
 
-    def is_valid(self, key: Key) -> bool:
+    def is_still_valid(self, key: Key) -> bool:
         """Whether a key that was good is so still: what is streamed for a long time asks again."""
         known = self._keys.get(key.id)
         return known is not None and known.is_valid(self._now_ms())
 
     @contextmanager
-    def open_response(self, key: Key, kind: str) -> Iterator[None]:
+    def count_open_response(self, key: Key, kind: str) -> Iterator[None]:
         """Count a long response of a key while it is open; a refusal if there are too many of its kind."""
         most = MAX_OPEN[kind]
         if self._open[key.id, kind] >= most:
@@ -288,7 +288,7 @@ class KeyCache:
         finally:
             self._open[key.id, kind] -= 1
 
-    def within_rate(self, key: Key) -> bool:
+    def count_request_within_rate(self, key: Key) -> bool:
         """Whether a key has not sent too many requests; counts this one."""
         at = time.monotonic()
         left, since = self._buckets.get(key.id, (self._rate, at))

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote
 from fastapi import FastAPI, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from pmbandits.service.html_errors import page
+from pmbandits.service.html_errors import html_sentence_page
 from pmbandits.service.service import Service
 
 COOKIE = "pmbandits_key"
@@ -44,7 +44,7 @@ def add_login_routes(app: FastAPI, service: Service) -> None:
     """Add the page at /login, and logging out."""
 
     def form(goal: str, sentence: str = "", status: int = 200) -> HTMLResponse:
-        body, headers = page("Log in", sentence, _FORM.format(next=goal), form=True)
+        body, headers = html_sentence_page("Log in", sentence, _FORM.format(next=goal), form=True)
         return HTMLResponse(body, status, headers=headers)
 
     @app.get("/login", include_in_schema=False)

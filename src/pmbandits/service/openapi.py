@@ -54,7 +54,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     paths["/v1/experiments/{name}/tell"] = _fast_path_description(
         "tell", "The reward of a ticket, or rewards of many.", known[messages.Tell], [known[messages.Told]]
     )
-    scopes = _route_scopes(app)
+    scopes = _scopes_by_route(app)
     for path, routes in paths.items():
         for verb, route in routes.items():
             _describe_answer(route, verb, path, known)
@@ -69,7 +69,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     return found
 
 
-def _route_scopes(app: FastAPI) -> dict[tuple[str, str], list[str]]:
+def _scopes_by_route(app: FastAPI) -> dict[tuple[str, str], list[str]]:
     """Which scope of a key each route asks for: as it does so, not as somebody wrote down."""
     out = {("post", f"/v1/experiments/{{name}}/{verb}"): [verb] for verb in ("ask", "tell")}
     for route in app.routes:

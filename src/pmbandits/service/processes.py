@@ -22,7 +22,7 @@ LAST_MOMENT = 25.0  # seconds after which a process that was told to stop ends, 
 
 
 @contextmanager
-def default_signals() -> Iterator[None]:
+def with_default_signal_handlers() -> Iterator[None]:
     """Let SIGTERM and SIGINT end this process at once, for as long as it has acknowledged nothing.
 
     The server itself looks at signals only when it has started, and its start may wait for a lock or a database. After
@@ -36,14 +36,14 @@ def default_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, _with_deadline(handler))
+            signal.signal(number, _signal_handler_with_deadline(handler))
 
 
-def _with_deadline(handler: Any) -> Any:
+def _signal_handler_with_deadline(handler: Any) -> Any:
     """A handler of a signal that also ends the process if it does not end by itself."""
 
     def handle(number: int, frame: Any) -> None:
-        timer = threading.Timer(LAST_MOMENT, _end)
+        timer = threading.Timer(LAST_MOMENT, _end_process_now)
         timer.daemon = True
         timer.start()
         handler(number, frame)
@@ -51,7 +51,7 @@ def _with_deadline(handler: Any) -> Any:
     return handle if callable(handler) else handler
 
 
-def _end() -> None:
+def _end_process_now() -> None:
     log.error("this process was told to stop %g s ago and still waits; it ends now", LAST_MOMENT)
     os._exit(1)
 
@@ -83,12 +83,14 @@ class Supervisor(Multiprocess):
         super().keep_subprocess_alive()
         for old, new in zip(before, self.processes, strict=False):
             if new is not old:
-                log.error("process %s has ended (%s); %s replaces it", old.pid, _how(old.exitcode), new.pid)
+                log.error(
+                    "process %s has ended (%s); %s replaces it", old.pid, _how_process_ended(old.exitcode), new.pid
+                )
                 if old.pid is not None:
-                    prometheus.forget_process(self._counters, old.pid)
+                    prometheus.drop_gauges_of_process(self._counters, old.pid)
 
 
-def _how(code: int | None) -> str:
+def _how_process_ended(code: int | None) -> str:
     """How a process ended, by its exit code."""
     if code is not None and code < 0:
         return f"killed by {signal.Signals(-code).name}"

@@ -71,7 +71,7 @@ class ServiceMetrics:
         known[0].inc()
         known[1].observe(seconds)
 
-    def look(self, waiting: int) -> None:
+    def set_queue_and_memory_gauges(self, waiting: int) -> None:
         """Note how many requests wait, and how much memory this process takes."""
         self._waiting.set(waiting)
         self._memory.set(resident_bytes())
@@ -126,7 +126,7 @@ def shared_memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
-def forget_process(folder: str, pid: int) -> None:
+def drop_gauges_of_process(folder: str, pid: int) -> None:
     """Drop what is said of a process that lives; what it counted stays."""
     multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
 

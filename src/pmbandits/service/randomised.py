@@ -40,7 +40,7 @@ class Draws:
     probabilities: tuple[float, ...] = ()
     t: int = 0
 
-    def after(self, data: str) -> Draws:
+    def with_new_probabilities(self, data: str) -> Draws:
         """The draws after an event with new probabilities."""
         given = json.loads(data)
         return replace(self, probabilities=tuple(given["probabilities"]), t=given["round"])
@@ -79,7 +79,7 @@ class Draws:
         shown = ", ".join(f"{100.0 * p:.3g} % {_validation.readable(name)}" for p, name in likely[:8])
         return f"The next arm is drawn{f': {shown}' if shown else ''}{' …' if likely[8:] else ''}."
 
-    def disagrees(self, rows: Sequence[StoredEvent], among: Sequence[Sequence[int] | None]) -> bool:
+    def differs_from_logged_arms(self, rows: Sequence[StoredEvent], among: Sequence[Sequence[int] | None]) -> bool:
         """Whether an arm in the log is not the one that is drawn."""
         playing = [arm for arm, p in enumerate(self.probabilities) if p > 0.0]
         return any(
@@ -107,6 +107,6 @@ def uniform(root: int, seq: int) -> float:
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
-def draws_of(spec: dict[str, Any], root: int) -> Draws | None:
+def initial_draws_of_spec(spec: dict[str, Any], root: int) -> Draws | None:
     """The draws of a new experiment; None if it plays what its policy asks for."""
     return Draws(root) if spec.get("play") == RANDOMISED else None

@@ -132,7 +132,7 @@ Rows = Callable[[int, int], list[dict[str, Any]]]
 RunInThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
-async def _in_chunks(
+async def _read_and_convert_in_chunks(
     rows: Rows, after: int, limit: int, run_in_thread: RunInThread, convert: Callable[[Any], Any]
 ) -> AsyncIterator[Any]:
     """Read events chunk by chunk, and yield each chunk converted."""
@@ -153,7 +153,7 @@ async def _in_chunks(
 async def events_as_json(rows: Rows, after: int, limit: int, run_in_thread: RunInThread) -> AsyncIterator[bytes]:
     """Events as JSON."""
     before = b'{"events":['
-    async for piece in _in_chunks(
+    async for piece in _read_and_convert_in_chunks(
         rows, after, limit, run_in_thread, lambda found: msgspec.json.encode(_with_iso_times(found))[1:-1]
     ):
         yield before + piece
@@ -170,7 +170,7 @@ async def events_as_csv(rows: Rows, after: int, limit: int, run_in_thread: RunIn
         return text.getvalue().encode()
 
     yield (",".join(COLUMNS) + "\r\n").encode()
-    async for piece in _in_chunks(rows, after, limit, run_in_thread, written):
+    async for piece in _read_and_convert_in_chunks(rows, after, limit, run_in_thread, written):
         yield piece
 
 
@@ -185,7 +185,7 @@ async def events_as_parquet(rows: Rows, after: int, limit: int, run_in_thread: R
     with tempfile.TemporaryFile() as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             tables: list[Any] = []
-            async for table in _in_chunks(
+            async for table in _read_and_convert_in_chunks(
                 rows, after, limit, run_in_thread, partial(pa.Table.from_pylist, schema=schema)
             ):
                 tables.append(table)

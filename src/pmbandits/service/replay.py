@@ -60,7 +60,7 @@ def policy_from_spec(spec: dict[str, Any]) -> Policy:
     )
 
 
-def describe(policy: Policy) -> dict[str, Any]:
+def spec_of_imported_policy(policy: Policy) -> dict[str, Any]:
     """The specification of an imported policy."""
     assert policy.support is not None
     return {
@@ -117,7 +117,7 @@ class PolicyReplay:
             return None
         self.draws.candidates(self.policy, among)  # an ask that will be refused changes nothing
         data = new_probabilities(self.policy)
-        self.draws = self.draws.after(data)
+        self.draws = self.draws.with_new_probabilities(data)
         return data
 
     def asked(self, arm: int) -> float:
@@ -163,7 +163,7 @@ class PolicyReplay:
             raise MissingEvent(f"an event of kind {kind} is not known to pmbandits {__version__}")
 
     # ---- what others did --------------------------------------------------------------------------------
-    def after_last_known(self, rows: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+    def events_after_last_known(self, rows: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
         """Events without the first one, which must be the last that is in this policy; else they have diverged."""
         if not rows or (rows[0][0], rows[0][-1]) != (self.seen, self.digest):
             found = "is not in the store" if not rows or rows[0][0] != self.seen else "is another one in the store"
@@ -184,7 +184,7 @@ class PolicyReplay:
             if alone > start:
                 disagreements += self._replay_asks_and_tells(rows[start:alone], kinds[start:alone])
             if alone < len(rows):
-                self._apply_one(rows[alone])
+                self._apply_single_event(rows[alone])
             start = alone + 1
         return disagreements
 
@@ -196,7 +196,7 @@ class PolicyReplay:
         rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
         among = [self._available_arms(row) for row in rows]
         if self.draws is not None:
-            differs = self.draws.disagrees(rows, among)
+            differs = self.draws.differs_from_logged_arms(rows, among)
             self.policy.replay(arms, rewards)  # the pull of each arm that was drawn takes the place of the policy's own
         else:
             own = not (kinds == ASKED).any()  # else an arm that the policy did not choose is among them
@@ -218,14 +218,14 @@ class PolicyReplay:
             raise MissingEvent(f"event {given}, which event {seq} refers to, is not the one before it")
         return self._among[1]
 
-    def _apply_one(self, row: StoredEvent) -> None:
+    def _apply_single_event(self, row: StoredEvent) -> None:
         seq, kind, _ticket, arm, value, data, digest = row
         self._check_no_gap([row])
         if kind == RETELL:
             assert arm is not None and value is not None and data is not None
             self.policy.retell(arm, json.loads(data), value)
         elif kind == PROBABILITIES and self.draws is not None and data is not None:
-            self.draws = self.draws.after(data)
+            self.draws = self.draws.with_new_probabilities(data)
         elif data is not None:
             self.control(kind, data)
         self.seen, self.digest = seq, digest

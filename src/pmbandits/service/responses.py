@@ -287,7 +287,7 @@ class AuditLog(_Response):
     acts: list[AuditEntry]
 
 
-def experiment(record: ExperimentRecord, live: LiveExperiment | CommittedExperiment | None) -> dict[str, Any]:
+def experiment_to_dict(record: ExperimentRecord, live: LiveExperiment | CommittedExperiment | None) -> dict[str, Any]:
     """An experiment as it is now; of one that is not in memory, as it began."""
     spec, policy = record.spec, None if live is None else live.replay.policy
     names = tuple(spec["arms"]) if policy is None else policy.names
@@ -316,7 +316,7 @@ def experiment(record: ExperimentRecord, live: LiveExperiment | CommittedExperim
     return out | ({"imported": spec["imported"]} if "imported" in spec else {})
 
 
-def key(found: Key) -> dict[str, Any]:
+def key_to_dict(found: Key) -> dict[str, Any]:
     """A key for the list of keys, without its hash."""
     times = {"created": found.created, "expires": found.expires, "revoked": found.revoked, "used": found.used}
     return {

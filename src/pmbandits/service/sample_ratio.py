@@ -89,10 +89,10 @@ class _RatioWatch:
             }
         for _, ticket, arm, data in rows:
             among = None if data is None else json.loads(data if data.startswith("[") else first[int(data)] or "[]")
-            self.bet.add(arm, self._probabilities_of(ticket, among))
+            self.bet.add(arm, self._draw_probabilities_of_ticket(ticket, among))
         self.seen = rows[-1][0] if len(rows) == MAX_REWARDS else upto
 
-    def _probabilities_of(self, ticket: int, among: list[int] | None) -> dict[int, float]:
+    def _draw_probabilities_of_ticket(self, ticket: int, among: list[int] | None) -> dict[int, float]:
         all_arms = self._probabilities[bisect_right(self._from, ticket) - 1]
         some = {i: p for i, p in enumerate(all_arms) if p > 0.0 and (among is None or i in among)}
         total = sum(some.values())
@@ -105,7 +105,7 @@ class SampleRatios:
     def __init__(self, store: Store) -> None:
         self._store, self._watches = store, dict[int, _RatioWatch]()
 
-    def forget(self, exp: int) -> None:
+    def forget_experiment(self, exp: int) -> None:
         """Look at all rewards of an experiment again."""
         self._watches.pop(exp, None)
 
@@ -116,10 +116,10 @@ class SampleRatios:
         watch = self._watches.setdefault(now.record.id, _RatioWatch())
         with watch.lock:
             watch.catch_up_to(self._store, now.record.id, now.replay.seen)
-            return _shown(watch.bet, watch.seen, now.replay.policy.names)
+            return _sample_ratio_to_dict(watch.bet, watch.seen, now.replay.policy.names)
 
 
-def _shown(bet: Bet, seen: int, names: tuple[str, ...]) -> dict[str, Any]:
+def _sample_ratio_to_dict(bet: Bet, seen: int, names: tuple[str, ...]) -> dict[str, Any]:
     p, alarm = bet.p_value, bet.p_value <= LEVEL
     n = sum(bet.arrived.values())
     sentence = f"The arms of {n:,} rewards are as they were drawn (p = {p:.2g})."

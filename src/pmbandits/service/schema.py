@@ -161,7 +161,7 @@ def check_version(found: int) -> None:
         raise WrongVersion(found)
 
 
-def is_made(connection: Connection) -> bool:
+def do_tables_exist(connection: Connection) -> bool:
     """Whether the tables are there; WrongVersion if they are those of another version, or ValueError if not ours."""
     there = set(inspect(connection).get_table_names())
     if "schema_version" not in there:

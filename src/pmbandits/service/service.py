@@ -18,7 +18,13 @@ from pmbandits import _validation
 from pmbandits.service import warmup
 from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
-from pmbandits.service.experiment import CommittedExperiment, LiveExperiment, Refused, check_size_of_limits, rehearse
+from pmbandits.service.experiment import (
+    CommittedExperiment,
+    LiveExperiment,
+    Refused,
+    check_size_of_limits,
+    rehearse_admin_action,
+)
 from pmbandits.service.experiment_cache import ExperimentCache
 from pmbandits.service.expiry import OverdueTickets
 from pmbandits.service.group_commit import PATIENCE, STOP_SECONDS, STORE_UNAVAILABLE_MESSAGE, GroupCommit, Unavailable
@@ -83,7 +89,7 @@ class Service:
         """Start; if the store cannot be reached yet, or is lost in the middle, begin again a little later."""
         for pause in (*RETRY_PAUSES, 0.0):
             try:
-                await self._start()
+                await self._read_store_and_warm_up()
                 return
             except (OperationalError, InterfaceError) as error:
                 if not pause:
@@ -91,7 +97,7 @@ class Service:
                 log.warning("the store cannot be reached yet: %s", type(error.orig).__name__)
                 await asyncio.sleep(pause)
 
-    async def _start(self) -> None:
+    async def _read_store_and_warm_up(self) -> None:
         self.store = await asyncio.to_thread(Store, self.settings.store)
         records = await asyncio.to_thread(self.store.experiments)
         self.key_cache = KeyCache(self.store, self.settings.rate)
@@ -104,7 +110,7 @@ class Service:
         self.alarms = ChangeAlarms(self.store, self.run_in_thread)
         self.sample_ratios = SampleRatios(self.store)
         forgetters = (self.history_writer, self.overdue_tickets, self.alarms, self.sample_ratios)
-        self.on_divergence += [one.forget for one in forgetters]
+        self.on_divergence += [one.forget_experiment for one in forgetters]
         self.experiment_cache.on_divergence = self.on_divergence
         running = [record for record in records if record.status != ARCHIVED]
         if running:
@@ -115,12 +121,12 @@ class Service:
             await self._warm_up(record.name)
         self.group_commit.start()
         self.history_writer.start()
-        self._look_task = asyncio.get_running_loop().create_task(self._look())
+        self._look_task = asyncio.get_running_loop().create_task(self._sample_metrics_forever())
 
-    async def _look(self) -> None:
+    async def _sample_metrics_forever(self) -> None:
         """Note every second what other processes cannot see of this one."""
         while True:
-            self.metrics.look(len(self.group_commit.waiting))
+            self.metrics.set_queue_and_memory_gauges(len(self.group_commit.waiting))
             await asyncio.sleep(1.0)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
@@ -130,7 +136,7 @@ class Service:
         """
         future = asyncio.get_running_loop().run_in_executor(self._reader_threads, work)
         while not (await asyncio.wait({future}, timeout=1.0))[0]:
-            if self._silent_seconds > PATIENCE:
+            if self._seconds_without_store > PATIENCE:
                 future.add_done_callback(lambda late: late.cancelled() or late.exception())
                 raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
         return future.result()
@@ -167,7 +173,7 @@ class Service:
         if authorization is None or self.settings.open:
             return None
         key = self.key_cache.known(authorization, browser=False)
-        return key if key is not None and self.key_cache.within_rate(key) else None
+        return key if key is not None and self.key_cache.count_request_within_rate(key) else None
 
     async def authenticate(
         self, authorization: bytes | None, host: bytes | None, origin: bytes | None, *, reading: bool
@@ -183,7 +189,7 @@ class Service:
         key = await self.key_cache.find(authorization, browser=reading)
         if key is None:
             raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
-        if not self.key_cache.within_rate(key):
+        if not self.key_cache.count_request_within_rate(key):
             raise Refused(429, f"this key may send {self.settings.rate:g} requests a second; wait a moment.")
         return key
 
@@ -203,20 +209,20 @@ class Service:
 
     def is_key_still_valid(self, key: Key) -> bool:
         """Whether a key that was accepted before is still valid: it was not revoked meanwhile."""
-        return self.settings.open or self.key_cache.is_valid(key)
+        return self.settings.open or self.key_cache.is_still_valid(key)
 
     @property
     def is_serving(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        return self.ready and not self.group_commit.failures and self._silent_seconds < SILENCE
+        return self.ready and not self.group_commit.failures and self._seconds_without_store < SILENCE
 
     @property
-    def _silent_seconds(self) -> float:
+    def _seconds_without_store(self) -> float:
         """For how many seconds the store has not answered, or not brought to disk what it was given."""
         return max(self.key_cache.seconds_since_read, self.group_commit.current_commit_seconds)
 
     # ---- experiments --------------------------------------------------------------------------------------
-    async def live(self, name: str) -> LiveExperiment:
+    async def live_experiment_or_refuse(self, name: str) -> LiveExperiment:
         """The experiment in memory by its name, read from the store if needed; raises a refusal if there is none."""
         live = self.experiment_cache.live_experiments.get(name)
         if live is not None:
@@ -244,10 +250,10 @@ class Service:
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None:
                 raise Refused(422, "unit is for one arm at a time; leave n out.")
-            _check_storable("unit", request.unit)
+            _refuse_null_characters("unit", request.unit)
         if request.key is not None:
-            _check_storable("key", request.key)
-        live = self.experiment_cache.live_experiments.get(name) or await self.live(name)
+            _refuse_null_characters("key", request.key)
+        live = self.experiment_cache.live_experiments.get(name) or await self.live_experiment_or_refuse(name)
         return await self.group_commit.ask_or_tell(live, request)
 
     async def compile(self, spec: dict[str, Any], is_gone: IsGone = None) -> None:
@@ -296,13 +302,13 @@ class Service:
         It is done once on a copy, in a thread: there all that is slow happens (the code is compiled, limits are worked
         out), and what cannot be is refused. So nobody has to wait for it when it is done in a transaction.
         """
-        live = await self.live(name)
+        live = await self.live_experiment_or_refuse(name)
         if kind in ADMINISTRATION:
             now = await self.group_commit.read(live, LiveExperiment.copy)
             if kind == LIMITS and given is not None:
                 await self.compile_limits(now, given, is_gone)
                 now = await self.group_commit.read(live, LiveExperiment.copy)
-            await self.run_in_thread(lambda: rehearse(now, kind, given))
+            await self.run_in_thread(lambda: rehearse_admin_action(now, kind, given))
 
         def change(batch: WriteBatch) -> T:
             live.control(kind, given, who, batch)
@@ -313,7 +319,7 @@ class Service:
 
     async def expire(self, name: str, seconds: float, reward: float, who: str) -> dict[str, Any]:
         """Give a reward to the oldest tickets that have waited for one for too long; which, and if there are more."""
-        live = await self.live(name)
+        live = await self.live_experiment_or_refuse(name)
         support = live.replay.policy.support  # it never changes
         assert support is not None
         try:
@@ -329,7 +335,7 @@ class Service:
         )
         return {"tickets": late, "more": len(found) == self.settings.batch}
 
-    async def experiment_numbers(self, name: str) -> ExperimentNumbers:
+    async def experiment_numbers_for_prometheus(self, name: str) -> ExperimentNumbers:
         """What Prometheus is told of an experiment."""
         what, disagreements, drawn = await self.read(
             name, lambda live: (Watched.of(live), live.disagreements, live.copy() if live.replay.draws else None)
@@ -340,13 +346,13 @@ class Service:
 
     async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment with all that other processes did until now, and nothing uncommitted."""
-        return await self.group_commit.read(await self.live(name), view)
+        return await self.group_commit.read(await self.live_experiment_or_refuse(name), view)
 
-    async def peek(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
+    async def view_without_catching_up(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment as this process knows it, with nothing uncommitted."""
-        return await self.group_commit.peek(await self.live(name), view)
+        return await self.group_commit.view_without_catching_up(await self.live_experiment_or_refuse(name), view)
 
 
-def _check_storable(what: str, text: str) -> None:
+def _refuse_null_characters(what: str, text: str) -> None:
     if "\0" in text:  # the one character that PostgreSQL cannot keep in a text
         raise Refused(422, f"{what} has a null character in it; take it out.")

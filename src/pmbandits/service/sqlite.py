@@ -75,7 +75,7 @@ class WriteLock:
         self._file: IO[bytes] = open(path.with_name(path.name + ".lock"), "ab")  # noqa: SIM115
         self._abandoned = False
 
-    def wait(self) -> None:
+    def acquire_in_turn(self) -> None:
         """Acquire the lock, after all who asked before."""
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -88,7 +88,7 @@ class WriteLock:
 
         def wait() -> None:
             with suppress(OSError):
-                self.wait()
+                self.acquire_in_turn()
             with lock:
                 if given_up:
                     self._file.close()
@@ -172,7 +172,7 @@ class WriterThread:
             except BaseException as error:
                 call.error = error
             call.finished = True
-            if not self.let_loop_go():
+            if not self.release_event_loop():
                 with suppress(RuntimeError):  # the loop has ended
                     call.loop.call_soon_threadsafe(call.resolve)
 
@@ -198,7 +198,7 @@ class WriterThread:
         if call.error is not None:
             raise call.error
 
-    def let_loop_go(self) -> bool:
+    def release_event_loop(self) -> bool:
         """In the thread: let the event loop go on; whether it had stood still."""
         with self._lock:
             stood_still, self._call.stands_still = self._call.stands_still, False
@@ -264,17 +264,17 @@ class SqliteTransaction:
             batch = self._thread.decide(lambda: decide(found))
             if batch:
                 if self._commit_seconds > QUICK:
-                    self._thread.let_loop_go()
+                    self._thread.release_event_loop()
                 self._commit(batch)
         finally:
-            self._release()
+            self._rollback_and_unlock()
 
     def _begin(self, lookups: list[Lookup], alone: bool) -> list[LookupResult]:
         # With others about, waiting in line is fair; pushing in is quicker, and starves them.
         if alone and self._write_lock.try_lock():
             with suppress(sqlite3.OperationalError):  # a program that is none of ours may be writing
                 return self._begin_and_look_up(lookups)
-        self._write_lock.wait()
+        self._write_lock.acquire_in_turn()
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -283,7 +283,7 @@ class SqliteTransaction:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
             time.sleep(0.002)
-            self._write_lock.wait()
+            self._write_lock.acquire_in_turn()
 
     def _begin_and_look_up(self, lookups: list[Lookup]) -> list[LookupResult]:
         self._locked = True
@@ -295,7 +295,7 @@ class SqliteTransaction:
             self.at = time.time_ns() // 1_000_000  # a file is on one machine, so its clock is that of the store
             return [self._look_up(lookup) for lookup in lookups]
         except BaseException:
-            self._release()
+            self._rollback_and_unlock()
             raise
 
     def _look_up(self, lookup: Lookup) -> LookupResult:
@@ -345,7 +345,7 @@ class SqliteTransaction:
         self._connection.execute("COMMIT")
         self._commit_seconds += (time.perf_counter() - began - self._commit_seconds) / 8
 
-    def _release(self) -> None:
+    def _rollback_and_unlock(self) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from pmbandits import __version__, _validation
 from pmbandits.service import schema
 from pmbandits.service.events import CREATE, PROBABILITIES, RUNNING, Transaction
-from pmbandits.service.randomised import Draws, draws_of
+from pmbandits.service.randomised import Draws, initial_draws_of_spec
 from pmbandits.service.sqlite import BUSY_TIMEOUT, PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
 
 log = logging.getLogger("pmbandits.service")
@@ -93,7 +93,7 @@ class Store:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         self.engine = self._create_engine()
         with self.engine.connect() as connection:
-            made = schema.is_made(connection)
+            made = schema.do_tables_exist(connection)
         self._file = None if self._path is None else file_identity(self._path)
         if not made and not make:
             raise ValueError(f"there are no experiments in {self.display_url}, not even tables for them.")
@@ -119,9 +119,9 @@ class Store:
         return engine
 
     def _make_tables(self) -> None:
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             self.lock_experiment(connection, 0)
-            if not schema.is_made(connection):
+            if not schema.do_tables_exist(connection):
                 schema.create_tables(connection)
 
     def now_ms(self) -> int:
@@ -140,7 +140,7 @@ class Store:
         return PostgresTransaction(self.url.set(drivername="postgresql").render_as_string(hide_password=False))
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """One transaction that changes something; in a file, only after all others that write."""
         write_lock = None if self._path is None else WriteLock(self._path)
         try:
@@ -193,7 +193,7 @@ class Store:
         text, at, root = json.dumps(spec), self.now_ms(), secrets.randbits(63)
         row = {"name": name, "spec": text, "library": __version__, "status": RUNNING, "created": at, "root": root}
         try:
-            with self.writing() as connection:
+            with self.write_transaction() as connection:
                 made = connection.execute(insert(schema.experiments).values(row)).inserted_primary_key
                 assert made is not None
                 number = int(made[0])
@@ -227,7 +227,7 @@ class Store:
 
     def draws(self, record: ExperimentRecord, upto: int) -> Draws | None:
         """The draws of an experiment with randomised play after an event; None if it plays what its policy asks for."""
-        draws, table = draws_of(record.spec, record.root), schema.events
+        draws, table = initial_draws_of_spec(record.spec, record.root), schema.events
         if draws is None:
             return None
         wanted = select(table.c.data).where(
@@ -235,7 +235,7 @@ class Store:
         )
         with self.engine.connect() as connection:
             data = connection.execute(wanted.order_by(table.c.seq.desc()).limit(1)).scalar()
-        return draws if data is None else draws.after(data)
+        return draws if data is None else draws.with_new_probabilities(data)
 
     # ---- saved policies --------------------------------------------------------------------------------
     def snapshot(self, exp: int, upto: int | None = None) -> Snapshot | None:
@@ -252,7 +252,10 @@ class Store:
     def save_snapshot(self, exp: int, saved: Snapshot) -> None:
         """Save a policy as it is after an event; older ones go, but for the last and for one that was imported."""
         table, (seq, digest, content) = schema.snapshots, saved
-        with suppress(IntegrityError), self.writing() as connection:  # on PostgreSQL another one may be as quick
+        with (
+            suppress(IntegrityError),
+            self.write_transaction() as connection,
+        ):  # on PostgreSQL another one may be as quick
             last_seq = connection.execute(select(func.max(table.c.seq)).where(table.c.exp == exp)).scalar()
             if last_seq is not None and last_seq >= seq:
                 return  # another process was quicker
@@ -276,7 +279,7 @@ class Store:
 
     def drop_snapshot(self, exp: int, seq: int) -> None:
         """Delete a saved policy."""
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             connection.execute(
                 delete(schema.snapshots).where(schema.snapshots.c.exp == exp, schema.snapshots.c.seq == seq)
             )

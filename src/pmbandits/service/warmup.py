@@ -33,7 +33,7 @@ def warm(policy: Policy) -> None:
         return
     assert policy.metric is not None and policy.support is not None
     fresh = policy.bind(policy.metric, policy.n_arms, policy.support, names=policy.names)
-    rewards = _example_rewards(fresh)
+    rewards = _possible_example_rewards(fresh)
     arms = np.arange(fresh.n_arms)
     with suppress(ValueError, RuntimeError):
         fresh.asked([int(arm) for arm in fresh.ask(2)])
@@ -49,18 +49,18 @@ def warm(policy: Policy) -> None:
     _warmed.add(kind)
 
 
-def touch(policy: Policy) -> None:
+def warm_up_copy_of_policy(policy: Policy) -> None:
     """Ask and tell once on a copy of a policy as it is now, with its limits and arms, so that its code is in memory."""
     trial = copy.copy(policy)
     with suppress(ValueError, RuntimeError):
-        arm, reward = trial.ask(), float(_example_rewards(trial)[0])
+        arm, reward = trial.ask(), float(_possible_example_rewards(trial)[0])
         trial.tell(arm, reward)
         trial.tell([arm, arm], [reward, reward])
         trial.ask(among=[arm])
         trial.asked(arm)
 
 
-def _example_rewards(policy: Policy) -> np.ndarray:
+def _possible_example_rewards(policy: Policy) -> np.ndarray:
     """Rewards that may occur, in no order."""
     support = policy.support
     assert support is not None
