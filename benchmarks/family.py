@@ -18,7 +18,7 @@ from research.family_arms import Instance, instances
 
 from pmbandits._files import write_atomically
 from pmbandits.simulation.prepare import PolicyAtHorizon
-from pmbandits.simulation.workers import make_player as plays
+from pmbandits.simulation.workers import make_trial_player as plays
 from research import family_plan as plan
 
 PREDICTED = {1: 60.0, 2: 12.0}  # seconds, by how many shorter horizons are known

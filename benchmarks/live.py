@@ -68,7 +68,7 @@ def serving(url: str, processes: int) -> Iterator[tuple[str, str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     store = Store(url)
-    key = keys.create(store, ("admin",), None, "load", "benchmark")
+    key = keys.create_key_in_store(store, ("admin",), None, "load", "benchmark")
     store.close()
     command = [sys.executable, "-m", "pmbandits", "serve", "--store", url, "--port", str(port), "--rate", "1e9"]
     service = subprocess.Popen([*command, "--processes", str(processes)])

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import pmbandits as pmb
 from pmbandits.confidence import berk_jones, confidence_set
-from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.confidence._bounds import mixture_utility_with_bounds
 
 QUICK = bool(os.environ.get("QUICK"))
 UNIT = pmb.Interval(0, 1)
@@ -235,10 +235,10 @@ def cost() -> Table:
             for name in ("dkw", "kl"):
                 memory = told(metric, UNIT, np.random.default_rng(3).beta(2, 5, n), name, 3)._memory_with_radii()
                 a, repeat = np.array([0.3, 0.3, 0.4]), max(3, 300_000 // n)
-                mixture_bounds(memory, a)
+                mixture_utility_with_bounds(memory, a)
                 start = time.process_time()
                 for _ in range(repeat):
-                    mixture_bounds(memory, a)
+                    mixture_utility_with_bounds(memory, a)
                 spent.append((time.process_time() - start) / repeat / n * 1e9)
             table.add_row(metric, f"{n:,}", *(f"{ns:.1f}" for ns in spent), f"{spent[1] / spent[0]:.2f}")
     return table

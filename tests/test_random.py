@@ -16,7 +16,7 @@ from hypothesis import strategies as hyp
 import pmbandits as pmb
 from pmbandits import _random
 from pmbandits.simulation import Rewards, _kernels, policy_seed
-from pmbandits.simulation.rewards import BLOCK_SIZE, sampler_arrays
+from pmbandits.simulation.rewards import BLOCK_SIZE, sampler_arrays_of_bandit
 from tests.reference import simulation as slow
 
 SMALL = 1e-6
@@ -26,7 +26,7 @@ seeds = hyp.one_of(hyp.sampled_from([n for n in EXTREME if n < 2**63]), hyp.inte
 
 
 def fast_philox(key: tuple[int, ...], counter: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(w) for w in _random.philox(*(np.uint64(n) for n in (*key, *counter))))
+    return tuple(int(w) for w in _random.philox_random_words(*(np.uint64(n) for n in (*key, *counter))))
 
 
 def uniforms(seed: int = 1, trial: int = 0, arm: int = 0, count: int = 100_000, n_arms: int = 1) -> np.ndarray:
@@ -66,7 +66,10 @@ def test_philox_has_the_published_test_vectors() -> None:
 @settings(max_examples=100, deadline=None)
 @given(words)
 def test_unit_and_inner_are_inside_and_exact(word: int) -> None:
-    u, middle = float(_random.uniform(np.uint64(word))), float(_random.open_uniform(np.uint64(word)))
+    u, middle = (
+        float(_random.uniform_from_word(np.uint64(word))),
+        float(_random.open_uniform_from_word(np.uint64(word))),
+    )
     assert u == slow.uniform(word)
     assert middle == slow.open_uniform(word)
     assert 0.0 <= u < 1.0
@@ -327,7 +330,7 @@ def test_a_familys_namesake_is_not_mistaken_for_it() -> None:
             return np.sqrt(q)
 
     bandit = pmb.Bandit([Mine(name="norm", a=0.0, b=1.0)()])
-    assert sampler_arrays(bandit).kinds.tolist() == [_kernels.PREDRAWN]
+    assert sampler_arrays_of_bandit(bandit).kinds.tolist() == [_kernels.PREDRAWN]
     found = Rewards(bandit, seed=1).next(0, 5000)
     assert stats.kstest(found, lambda x: np.clip(x, 0, 1) ** 2).pvalue > SMALL
 

@@ -181,17 +181,17 @@ def test_strange_lines_of_a_specification(tmp_path: Path, line: str) -> None:
 
 
 def test_an_open_end_does_not_belong_to_the_interval_and_a_closed_one_does() -> None:
-    assert _validation.within("x", 1.0, 0.0, 1.0) == 1.0 and _validation.within("x", 0.0, 0.0, 1.0) == 0.0
+    assert _validation.check_within("x", 1.0, 0.0, 1.0) == 1.0 and _validation.check_within("x", 0.0, 0.0, 1.0) == 0.0
     with pytest.raises(ValueError, match=r"\[0, 1\)"):
-        _validation.within("x", 1.0, 0.0, 1.0, open_hi=True)
+        _validation.check_within("x", 1.0, 0.0, 1.0, open_hi=True)
     with pytest.raises(ValueError, match=r"\(0, 1\]"):
-        _validation.within("x", 0.0, 0.0, 1.0, open_lo=True)
+        _validation.check_within("x", 0.0, 0.0, 1.0, open_lo=True)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        _validation.within("x", 1.5, 0.0, 1.0)
+        _validation.check_within("x", 1.5, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(("hi", "limit"), [(None, "at least 2"), (9, "between 2 and 9")])
 def test_a_whole_number_out_of_range_is_told_its_range(hi: int | None, limit: str) -> None:
     with pytest.raises(ValueError, match=limit):
-        _validation.whole("n", 1, 2, hi)
-    assert _validation.whole("n", 2, 2, hi) == 2
+        _validation.check_whole_number("n", 1, 2, hi)
+    assert _validation.check_whole_number("n", 2, 2, hi) == 2

@@ -168,7 +168,7 @@ def team(folder: Path, browser: Any) -> None:
         port = taken.getsockname()[1]
     url = f"sqlite:///{Path(tempfile.mkdtemp()) / 'store.db'}"
     store = Store(url)
-    admin = keys.create(store, ["admin"], None, "the team", "films")
+    admin = keys.create_key_in_store(store, ["admin"], None, "the team", "films")
     store.close()
     process = subprocess.Popen([sys.executable, "-m", "pmbandits", "serve", "--port", str(port), "--store", url])
     try:

@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.state.linking import TYPED_KERNELS
-from pmbandits.state.precompile import referenced_objects
+from pmbandits.state.precompile import objects_named_in_code
 
 DEFAULT = ("ucb1", "track", "vet", "cirt", "pmucb", "ceucb", "pmetc")
 
@@ -30,7 +30,7 @@ def reached(kernel: Any) -> set[Any]:
         if function in found:
             continue
         found.add(function)
-        for thing in referenced_objects(function):
+        for thing in objects_named_in_code(function):
             if isinstance(thing, Dispatcher):
                 queue.append(thing.py_func)
             elif inspect.isfunction(thing):

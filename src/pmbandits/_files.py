@@ -38,7 +38,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     [('a.txt', 'all of it')]
     """
     path = Path(os.path.realpath(path))
-    _make_folder_durably(path.parent)
+    _make_folder_and_fsync_parents(path.parent)
     _remove_stale_temporaries(path)
     temporary = None
     try:
@@ -71,7 +71,7 @@ def fsync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _make_folder_durably(folder: Path) -> None:
+def _make_folder_and_fsync_parents(folder: Path) -> None:
     """Make a folder and those above it; their names are on the disk, too."""
     missing = [part for part in (folder, *folder.parents) if not part.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.palette import colour
+from pmbandits.palette import arm_colour
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,7 +92,7 @@ def svg_line_chart(
                 shown.append(f"{across(a):.1f},{before:.1f}")
             before = down(b)
             shown.append(f"{across(a):.1f},{before:.1f}")
-        paths.append(f'<polyline points="{" ".join(shown)}" fill="none" stroke="{colour(k)}" stroke-width="2"/>')
+        paths.append(f'<polyline points="{" ".join(shown)}" fill="none" stroke="{arm_colour(k)}" stroke-width="2"/>')
     small = 'font-size="10" fill="currentColor" fill-opacity="0.8" font-family="sans-serif"'
     marks = (
         f'<text x="{edge - 4}" y="{down(hi) + 4:.1f}" text-anchor="end" {small}>{hi:.3g}</text>'
@@ -116,7 +116,7 @@ def html_share_bars(
         wide = f"{max(min(float(share), 1.0), 0.0) * 160:.1f}"
         rows.append(
             f'<tr><td style="{_CELL}">{escape(name)}</td><td style="{_CELL}">'
-            f'<span style="display:inline-block;height:10px;width:{wide}px;background:{colour(place)}"></span> '
+            f'<span style="display:inline-block;height:10px;width:{wide}px;background:{arm_colour(place)}"></span> '
             f"{100 * float(share):.1f} %</td></tr>"
         )
     if len(names) > most:

@@ -37,7 +37,7 @@ def mean_interval(values: ArrayLike, level: float = CONFIDENCE_LEVEL) -> tuple[F
     """
     from scipy.special import stdtrit
 
-    level = _validation.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
+    level = _validation.check_within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
     table = np.asarray(values, dtype=np.float64)
     n = table.shape[0]
     mean = table.mean(axis=0)

@@ -25,7 +25,7 @@ TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 
 @intrinsic
-def _multiply_high(typingctx: Any, a: Any, b: Any) -> Any:
+def _upper_64_bits_of_product(typingctx: Any, a: Any, b: Any) -> Any:
     """The upper 64 bits of the product of two 64-bit numbers."""
     del typingctx
 
@@ -39,12 +39,12 @@ def _multiply_high(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @kernel
-def philox(k0, k1, c0, c1, c2, c3):
+def philox_random_words(k0, k1, c0, c1, c2, c3):
     """Four random 64-bit words for a key and a counter."""
     for _ in range(10):
-        h0 = _multiply_high(np.uint64(0xD2E7470EE14C6C93), c0)
+        h0 = _upper_64_bits_of_product(np.uint64(0xD2E7470EE14C6C93), c0)
         l0 = np.uint64(0xD2E7470EE14C6C93) * c0
-        h1 = _multiply_high(np.uint64(0xCA5A826395121157), c2)
+        h1 = _upper_64_bits_of_product(np.uint64(0xCA5A826395121157), c2)
         l1 = np.uint64(0xCA5A826395121157) * c2
         c0, c1, c2, c3 = h1 ^ c1 ^ k0, l1, h0 ^ c3 ^ k1, l0
         k0 += np.uint64(0x9E3779B97F4A7C15)
@@ -53,13 +53,13 @@ def philox(k0, k1, c0, c1, c2, c3):
 
 
 @inlined
-def uniform(word: np.uint64) -> float:
+def uniform_from_word(word: np.uint64) -> float:
     """A number in [0, 1) with 53 bits, as numpy makes it."""
     return np.float64(word >> np.uint64(11)) * TO_UNIT
 
 
 @inlined
-def open_uniform(word: np.uint64) -> float:
+def open_uniform_from_word(word: np.uint64) -> float:
     """A number in (0, 1), symmetric around ½, with 52 bits: one more would round to 1."""
     return (np.float64(word >> np.uint64(12)) + 0.5) * (2.0 * TO_UNIT)
 
@@ -73,20 +73,22 @@ def log_gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) ->
     boost = 0.0
     if shape < 1.0:
         which = np.uint64(0) if purpose == GAMMA_A else np.uint64(1)
-        w0, _, _, _ = philox(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
-        boost = math.log(open_uniform(w0)) / shape
+        w0, _, _, _ = philox_random_words(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
+        boost = math.log(open_uniform_from_word(w0)) / shape
         shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     attempt = 0
     while True:
-        w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose))
+        w0, w1, w2, w3 = philox_random_words(
+            key[0], key[1], np.uint64(n), np.uint64(arm), np.uint64(attempt), np.uint64(purpose)
+        )
         for half in range(2):
-            x = normal_quantile(open_uniform(w0 if half == 0 else w2))
+            x = normal_quantile(open_uniform_from_word(w0 if half == 0 else w2))
             v = 1.0 + c * x
             if v <= 0.0:
                 continue
             v = v * v * v
-            if math.log(open_uniform(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            if math.log(open_uniform_from_word(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
                 return math.log(d * v) + boost
         attempt += 1

@@ -79,7 +79,9 @@ def markdown(rows: Rows, right: Collection[int] = ()) -> str:
     return "\n".join([lines[0], marks, *lines[1:]])
 
 
-def latex(rows: Rows, right: Collection[int] = (), *, caption: str = "", label: str = "", ready: bool = False) -> str:
+def latex_table(
+    rows: Rows, right: Collection[int] = (), *, caption: str = "", label: str = "", ready: bool = False
+) -> str:
     r"""A table for LaTeX that needs no package, heads first.
 
     Parameters

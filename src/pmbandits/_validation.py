@@ -41,7 +41,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (numeric_types.Real, Decimal))
 
 
-def number(name: str, value: Any) -> float:
+def check_number(name: str, value: Any) -> float:
     """A finite real number, or an error that names the parameter."""
     if not is_number(value):
         raise TypeError(f"{name} must be a number, got {short(value)}.")
@@ -54,7 +54,7 @@ def number(name: str, value: Any) -> float:
     return result
 
 
-def within(
+def check_within(
     name: str,
     value: Any,
     lo: float = -np.inf,
@@ -65,7 +65,7 @@ def within(
     hint: str = "",
 ) -> float:
     """A number in an interval; the message prints the interval as a reader would write it."""
-    result = number(name, value)
+    result = check_number(name, value)
     low_ok = result > lo if open_lo else result >= lo
     high_ok = result < hi if open_hi else result <= hi
     if not (low_ok and high_ok):
@@ -77,7 +77,7 @@ def within(
     return result
 
 
-def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
+def check_whole_number(name: str, value: Any, lo: int, hi: int | None = None) -> int:
     """A whole number with a lower and maybe an upper limit."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)  # 1e3 is a whole number, too
@@ -91,7 +91,7 @@ def whole(name: str, value: Any, lo: int, hi: int | None = None) -> int:
 
 def seed(name: str, value: Any, most: int = 2**53) -> int:
     """The seed of random numbers; ``None`` is a new one, different in every call."""
-    return secrets.randbelow(most) if value is None else whole(name, value, 0, most)
+    return secrets.randbelow(most) if value is None else check_whole_number(name, value, 0, most)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -127,7 +127,7 @@ def is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple, range)) or bool(np.ndim(value))
 
 
-def float_array(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:
+def to_float_array(name: str, values: Any, *, what: str = "an array of numbers") -> FloatArray:
     """Numbers of any shape as numbers of 64 bits; text, dates, complex and masked ones are refused, not converted."""
     if isinstance(values, np.ma.MaskedArray):
         hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
@@ -152,9 +152,9 @@ def float_array(name: str, values: Any, *, what: str = "an array of numbers") ->
     return array.astype(np.float64, copy=False)
 
 
-def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
+def check_number_array(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
     """A one-dimensional array of finite numbers; says where the first bad one is."""
-    array = float_array(name, values)
+    array = to_float_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     if array.size < minimum:
@@ -171,9 +171,9 @@ def numbers(name: str, values: ArrayLike, *, minimum: int = 1) -> FloatArray:
     return array
 
 
-def weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "arms") -> FloatArray:
+def check_weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "arms") -> FloatArray:
     """Mixing weights: as many as arms, none negative, adding up to 1."""
-    array = numbers(name, values)
+    array = check_number_array(name, values)
     if array.size != size:
         raise ValueError(f"{name} has {array.size} entries for {size} {of}; give one weight each.")
     if (array < 0).any():
@@ -185,7 +185,7 @@ def weights(values: ArrayLike, size: int, *, name: str = "weights", of: str = "a
     return array / total
 
 
-def choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> str:
+def check_choice(name: str, value: Any, options: Iterable[str], *, kind: str = "") -> str:
     """One of a few words; an unknown one gets the nearest as a suggestion."""
     known: Sequence[str] = list(options)
     if isinstance(value, str) and value in known:

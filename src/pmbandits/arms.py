@@ -71,10 +71,10 @@ class Bandit:
         >>> pmb.Bandit.bernoulli([0.4, 0.9])
         Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
         """
-        p = _validation.numbers("means", means)
+        p = _validation.check_number_array("means", means)
         for k, mean in enumerate(p):
-            _validation.within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)
-        return cls([_distributions.bernoulli(float(mean)) for mean in p], names, support=Binary())
+            _validation.check_within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)
+        return cls([_distributions.bernoulli_atoms(float(mean)) for mean in p], names, support=Binary())
 
     @classmethod
     def from_samples(cls, samples: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> Bandit:
@@ -121,10 +121,12 @@ class Bandit:
         """
         import scipy.stats as stats
 
-        c = _validation.numbers("shifts", shifts)
+        c = _validation.check_number_array("shifts", shifts)
         for k, shift in enumerate(c):
-            _validation.within(f"shift of arm {k}", float(shift), 0.0)
-        scale = np.broadcast_to(1.0 / np.atleast_1d(_validation.numbers("rates", np.atleast_1d(rates))), c.shape).copy()
+            _validation.check_within(f"shift of arm {k}", float(shift), 0.0)
+        scale = np.broadcast_to(
+            1.0 / np.atleast_1d(_validation.check_number_array("rates", np.atleast_1d(rates))), c.shape
+        ).copy()
         if metric is not None:
             wanted = as_metric(metric)
             if np.ndim(rates) != 0:
@@ -172,7 +174,7 @@ class Bandit:
         >>> pmb.Bandit.bernoulli([0.4, 1.0]).sample(1, size=3, rng=0)
         array([1., 1., 1.])
         """
-        size = _validation.whole("size", size, 0)
+        size = _validation.check_whole_number("size", size, 0)
         return self.distributions[self.index(arm)].sample(size, np.random.default_rng(rng))
 
     def sample_mixture(
@@ -182,8 +184,8 @@ class Bandit:
 
         Returns the positions of the arms, and the rewards.
         """
-        mix = _validation.weights(weights, self.n_arms)
-        size = _validation.whole("size", size, 0)
+        mix = _validation.check_weights(weights, self.n_arms)
+        size = _validation.check_whole_number("size", size, 0)
         generator = np.random.default_rng(rng)
         arms = generator.choice(self.n_arms, size=size, p=mix)
         rewards = np.empty(size)
@@ -270,7 +272,7 @@ def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> flo
     """
     metric = as_metric(metric)
     check_bandit(bandit)
-    mix = _validation.weights(weights, bandit.n_arms)
+    mix = _validation.check_weights(weights, bandit.n_arms)
     return value_of_mixture(metric, list(bandit.distributions), mix)
 
 
@@ -323,7 +325,7 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
     if isinstance(arm, str):
         if arm in names:
             return list(names).index(arm)
-        return int(_validation.choice("arm", arm, names, kind="arm"))
+        return int(_validation.check_choice("arm", arm, names, kind="arm"))
     if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
         raise TypeError(f"an arm is given by its position or its name, got {_validation.short(arm)}.")
     if not 0 <= arm < len(names):
@@ -354,7 +356,7 @@ def _distribution_of_arm(arm: Any, name: str) -> Distribution:
         raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
     if isinstance(arm, Atoms) or _distributions.is_distribution(arm) or hasattr(arm, "xk"):
         return _distributions.as_distribution(arm, name=name)
-    return _distributions.from_sample(arm, name=f"the sample of {name}")
+    return _distributions.atoms_of_sample(arm, name=f"the sample of {name}")
 
 
 def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
@@ -379,10 +381,12 @@ def _distribution_from_dict(data: Any) -> Any:
     if not isinstance(data, Mapping):
         raise ValueError(f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_validation.short(data)}.")
     if "bernoulli" in data:
-        return _distributions.bernoulli(_validation.within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0))
+        return _distributions.bernoulli_atoms(
+            _validation.check_within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0)
+        )
     if "points" in data:
-        x = _validation.numbers("points", data["points"])
-        p = _validation.numbers("probabilities", data["probabilities"])
+        x = _validation.check_number_array("points", data["points"])
+        p = _validation.check_number_array("probabilities", data["probabilities"])
         return Atoms(x, p)
     if "own" in data:
         raise ValueError(f"the arm {data['own']} is a distribution of your own; code is never stored: make it again.")

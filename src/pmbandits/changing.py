@@ -107,7 +107,7 @@ class Changing:
         for piece in pieces:
             if not _validation.is_list(piece) or len(piece) != 2:
                 raise ValueError(f"a step is a pair of a round and a Bandit, such as (5000, bandit), got {piece!r}.")
-            starts.append(_validation.whole("the round of a step", piece[0], 0, _MAX_ROUND))
+            starts.append(_validation.check_whole_number("the round of a step", piece[0], 0, _MAX_ROUND))
             check_bandit(piece[1])
             bandits.append(piece[1])
         if starts[0] != 0:
@@ -115,7 +115,7 @@ class Changing:
         if any(b <= a for a, b in itertools.pairwise(starts)):
             raise ValueError(f"steps must come one after the other, but begin at {', '.join(map(str, starts))}.")
         if repeat is not None:
-            repeat = _validation.whole("repeat", repeat, starts[-1] + 1, _MAX_ROUND)
+            repeat = _validation.check_whole_number("repeat", repeat, starts[-1] + 1, _MAX_ROUND)
         ends = [*starts[1:], _MAX_ROUND if repeat is None else repeat]
 
         def locate(t: int) -> tuple[int, int, int]:
@@ -164,9 +164,9 @@ class Changing:
         """
         check_bandit(first)
         check_bandit(last)
-        start = _validation.whole("start", start, 0, _MAX_ROUND)
-        end = _validation.whole("end", end, start + 1, _MAX_ROUND)
-        every = _piece_length(every, end - start)
+        start = _validation.check_whole_number("start", start, 0, _MAX_ROUND)
+        end = _validation.check_whole_number("end", end, start + 1, _MAX_ROUND)
+        every = _piece_length_or_default(every, end - start)
         between = _make_bandit_interpolator(first, last, by)
 
         def locate(t: int) -> tuple[int, int, float]:
@@ -211,8 +211,8 @@ class Changing:
         """
         check_bandit(first)
         check_bandit(other)
-        period = _validation.whole("period", period, 2, _MAX_ROUND)
-        every = _piece_length(every, period)
+        period = _validation.check_whole_number("period", period, 2, _MAX_ROUND)
+        every = _piece_length_or_default(every, period)
         between = _make_bandit_interpolator(first, other, by)
 
         def locate(t: int) -> tuple[int, int, float]:
@@ -245,7 +245,7 @@ class Changing:
         """
         if not callable(bandit_at):
             raise TypeError(f"function needs a function of the round that returns a Bandit, got {bandit_at!r}.")
-        every = _validation.whole("every", every, 1, _MAX_ROUND)
+        every = _validation.check_whole_number("every", every, 1, _MAX_ROUND)
 
         def locate(t: int) -> tuple[int, int, int]:
             return _equal_piece_at(t, 0, every, _MAX_ROUND)
@@ -264,7 +264,7 @@ class Changing:
     # ---- reading ---------------------------------------------------------------------------------------
     def at(self, t: int) -> Bandit:
         """The arms of the round that is played after ``t`` rounds. Use ``world.at(policy.t)`` before an ask."""
-        return self._piece_at(_validation.whole("t", t, 0, _MAX_ROUND)).bandit
+        return self._piece_at(_validation.check_whole_number("t", t, 0, _MAX_ROUND)).bandit
 
     def pieces(self, horizon: int, *, most: int | None = None) -> list[Piece]:
         """The pieces of the first ``horizon`` rounds, in their order; an error if there are more than ``most``.
@@ -274,7 +274,7 @@ class Changing:
         >>> [(piece.start, piece.end) for piece in pmb.Changing.steps([(0, a), (30, b)], repeat=50).pieces(90)]
         [(0, 30), (30, 50), (50, 80), (80, 90)]
         """
-        horizon, found = _validation.whole("horizon", horizon, 1, _MAX_ROUND), list[Piece]()
+        horizon, found = _validation.check_whole_number("horizon", horizon, 1, _MAX_ROUND), list[Piece]()
         while not found or found[-1].end < horizon:
             if most is not None and len(found) >= most:
                 raise ValueError(f"{self!r} has more than {most:,} pieces in {horizon:,} rounds; take longer pieces.")
@@ -312,7 +312,7 @@ class Changing:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Changing:
         """Make the changing arms that :meth:`to_dict` described."""
-        kind = _validation.choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
+        kind = _validation.check_choice("changing", data.get("changing"), ["steps", "drift", "season", "function"])
         if kind == "function":
             raise ValueError("the arms came from a function of yours; code is never stored, so make them again.")
         declared = data.get("support")
@@ -363,8 +363,12 @@ class Changing:
         return f"Changing({self.n_arms} arm{'s' if self.n_arms > 1 else ''}; {self._when}; {known})"
 
 
-def _piece_length(every: int | None, length: int) -> int:
-    return max(1, round(length / DEFAULT_PIECES)) if every is None else _validation.whole("every", every, 1, _MAX_ROUND)
+def _piece_length_or_default(every: int | None, length: int) -> int:
+    return (
+        max(1, round(length / DEFAULT_PIECES))
+        if every is None
+        else _validation.check_whole_number("every", every, 1, _MAX_ROUND)
+    )
 
 
 def _equal_piece_at(t: int, start: int, every: int, end: int) -> tuple[int, int, int]:
@@ -403,7 +407,7 @@ def _common_support(supports: Sequence[Support | None]) -> Support | None:
 
 def _make_bandit_interpolator(first: Bandit, last: Bandit, by: str) -> Callable[[float], Bandit]:
     """The arms on the way from one bandit to another, as a function of how far the way is gone."""
-    _validation.choice("by", by, ["parameters", "mixture"])
+    _validation.check_choice("by", by, ["parameters", "mixture"])
     _check_same_arms(first, last)
     interpolate = _interpolate_parameters if by == "parameters" else _mix_distributions
     for one, other, name in zip(first.distributions, last.distributions, first.names, strict=True):

@@ -16,7 +16,7 @@ MIXTURE = "#404040"  # the mixture itself, which is no arm
 _SHADES = (0.0, -0.38, 0.42)  # how much darker (below 0) or lighter (above) the colours are in each turn
 
 
-def colour(place: int) -> str:
+def arm_colour(place: int) -> str:
     """The colour of the arm at a place: 18 that differ, then they begin anew.
 
     >>> colour(0), colour(6), colour(18)

@@ -26,8 +26,8 @@ from pmbandits.optimize import OracleResult, oracle, utilities
 from pmbandits.palette import COLOURS as COLOURS
 from pmbandits.palette import DASHES as DASHES
 from pmbandits.palette import MARKS as MARKS
+from pmbandits.palette import arm_colour as colour_of
 from pmbandits.palette import arm_line_style as dash_of
-from pmbandits.palette import colour as colour_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,7 +225,7 @@ def plot_life(
     ends: FloatArray = np.zeros(0)
     if hasattr(life, "column"):
         life = cast("Run", life)
-        label = _validation.choice("policy", policy if policy is not None else life.policies[0], life.policies)
+        label = _validation.check_choice("policy", policy if policy is not None else life.policies[0], life.policies)
         trial = life.trials[0] if trial is None else trial
         if trial not in life.trials:
             raise ValueError(f"there is no trial {trial}; trials are {life.trials[0]} to {life.trials[-1]}.")
@@ -295,7 +295,9 @@ def plot_regret(
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
-    shown = run.policies if policies is None else [_validation.choice("policy", p, run.policies) for p in policies]
+    shown = (
+        run.policies if policies is None else [_validation.check_choice("policy", p, run.policies) for p in policies]
+    )
     with axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         style_of = dict(zip(run.policies, line_styles, strict=False))
@@ -416,7 +418,7 @@ def _mixture_text(best: OracleResult) -> str:
 def _draw_two_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax: Axes) -> None:
     share = np.linspace(0.0, 1.0, 401)
     values = utilities(metric, bandit, np.column_stack((1.0 - share, share)))
-    corners = _feasible_corners(best)
+    corners = _corners_within_limits(best)
     inside = [0.0, 1.0] if corners is None else [corners[:, 1].min(), corners[:, 1].max()]
     ax.plot(100 * share, values, color=COLOURS[0], lw=2.0, label="mixtures")
     if corners is not None:
@@ -438,7 +440,7 @@ def _draw_three_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax:
     ax.figure.colorbar(drawn, ax=ax, shrink=0.8, label="utility")
     ax.plot(*np.vstack((_TRIANGLE_VERTICES, _TRIANGLE_VERTICES[:1])).T, color="0.25", lw=1.0)
     ax.plot(*_TRIANGLE_VERTICES.T, "s", color=COLOURS[1], ms=7, clip_on=False, label="single arms")
-    corners = _feasible_corners(best)
+    corners = _corners_within_limits(best)
     if corners is not None:
         around = corners @ _TRIANGLE_VERTICES
         turn = np.arctan2(*(around - around.mean(axis=0)).T[::-1])
@@ -455,7 +457,7 @@ def _draw_three_arms(metric: Distortion, bandit: Bandit, best: OracleResult, ax:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), fontsize=9, ncols=2)
 
 
-def _feasible_corners(best: OracleResult) -> FloatArray | None:
+def _corners_within_limits(best: OracleResult) -> FloatArray | None:
     """The corners of the mixtures that keep the limits, if there are limits."""
     return None if best.limits is None else best.limits.polytope.corners(100)
 

@@ -15,12 +15,12 @@ Number = TypeVar("Number", float, Fraction)
 
 
 # ---- exponents -------------------------------------------------------------------------------------------
-def gamma(q: Number, beta: Number) -> Number:
+def exploration_exponent_unchecked(q: Number, beta: Number) -> Number:
     """γ = 2β/(2β + q) (``eq:ETC_var_gamma``), unchecked and exact for fractions."""
     return 2 * beta / (2 * beta + q)
 
 
-def kappa(q: Number, beta: Number) -> Number:
+def spacing_exponent_unchecked(q: Number, beta: Number) -> Number:
     """κ = 1/(2β/q + 2) (``eq:vareps_kappa_UCB``), unchecked and exact for fractions."""
     return 1 / (2 * beta / q + 2)
 
@@ -33,8 +33,8 @@ def check_exponents(q: float, beta: float | None) -> tuple[float, float]:
             "pmb.theory.known_exponents(metric), or give epsilon, whose bounds need no beta."
         )
     return (
-        _validation.within("q", q, 0.0, 1.0, open_lo=True),
-        _validation.within("beta", beta, 0.0, open_lo=True),
+        _validation.check_within("q", q, 0.0, 1.0, open_lo=True),
+        _validation.check_within("beta", beta, 0.0, open_lo=True),
     )
 
 
@@ -45,7 +45,7 @@ def exploration_exponent(q: float, beta: float) -> float:
     0.8
     """
     q, beta = check_exponents(q, beta)
-    return gamma(q, beta)
+    return exploration_exponent_unchecked(q, beta)
 
 
 def spacing_exponent(q: float, beta: float) -> float:
@@ -55,7 +55,7 @@ def spacing_exponent(q: float, beta: float) -> float:
     0.25
     """
     q, beta = check_exponents(q, beta)
-    return kappa(q, beta)
+    return spacing_exponent_unchecked(q, beta)
 
 
 def arms_exponent_etc(q: float, beta: float) -> float:
@@ -75,7 +75,7 @@ def arms_exponent_ucb(q: float, beta: float) -> float:
     1.333333333333
     """
     q, beta = check_exponents(q, beta)
-    spacing = kappa(q, beta)
+    spacing = spacing_exponent_unchecked(q, beta)
     return max(q * (1.0 + 2.0 * spacing / q), 1.0 - spacing)
 
 
@@ -88,8 +88,13 @@ def epsilon_etc(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
     >>> round(epsilon_etc(60_000, 2), 3)
     0.403
     """
-    horizon, n_arms = _validation.whole("horizon", horizon, 2), _validation.whole("n_arms", n_arms, 1)
-    return constant * (n_arms ** (2.0 + 2.0 / q) * log(horizon) / horizon ** gamma(q, beta)) ** (q / (2.0 * beta))
+    horizon, n_arms = (
+        _validation.check_whole_number("horizon", horizon, 2),
+        _validation.check_whole_number("n_arms", n_arms, 1),
+    )
+    return constant * (
+        n_arms ** (2.0 + 2.0 / q) * log(horizon) / horizon ** exploration_exponent_unchecked(q, beta)
+    ) ** (q / (2.0 * beta))
 
 
 def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, constant: float = 1.0) -> float:
@@ -100,8 +105,11 @@ def epsilon_ucb(horizon: int, n_arms: int, q: float = 1.0, beta: float = 2.0, co
     >>> round(epsilon_ucb(60_000, 2), 3)
     0.3
     """
-    horizon, n_arms = _validation.whole("horizon", horizon, 2), _validation.whole("n_arms", n_arms, 1)
-    return constant * (n_arms ** (2.0 / q) * log(horizon) / horizon) ** kappa(q, beta)
+    horizon, n_arms = (
+        _validation.check_whole_number("horizon", horizon, 2),
+        _validation.check_whole_number("n_arms", n_arms, 1),
+    )
+    return constant * (n_arms ** (2.0 / q) * log(horizon) / horizon) ** spacing_exponent_unchecked(q, beta)
 
 
 def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float, constant: float) -> float:
@@ -113,7 +121,7 @@ def exploration(horizon: int, n_arms: int, epsilon: float, gap: float, q: float,
     >>> exploration(60_000, 2, 0.1, gap=0.0025, q=1.0, constant=1.0) > 1e9
     True
     """
-    gap = _validation.within(
+    gap = _validation.check_within(
         "gap", gap, 0.0, open_lo=True, hint="With tied mixtures the gap is 0: give N, or use delta_13."
     )
     rate = (2.0 * n_arms * constant / gap) ** (2.0 / q)
@@ -130,8 +138,8 @@ def refinement_phases(epsilon: float, branching: int = 4) -> int:
     >>> refinement_phases(0.06), refinement_phases(0.25)
     (5, 2)
     """
-    epsilon = _validation.within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True)
-    branching = _validation.whole("branching", branching, 3)
+    epsilon = _validation.check_within("epsilon", epsilon, 0.0, 1.0, open_lo=True, open_hi=True)
+    branching = _validation.check_whole_number("branching", branching, 3)
     return max(1, ceil(log(1.0 / epsilon) / log(branching / 2.0) - 1e-9))
 
 

@@ -46,7 +46,7 @@ class Support:
 
     def contains(self, rewards: ArrayLike) -> Any:
         """Whether each of these rewards may occur."""
-        x = _validation.float_array("rewards", rewards)
+        x = _validation.to_float_array("rewards", rewards)
         return np.isfinite(x) & (x >= self.lo) & (x <= self.hi)
 
     def check(self, rewards: ArrayLike) -> FloatArray:
@@ -57,7 +57,7 @@ class Support:
             ...
         ValueError: reward 1.5 lies outside the declared support Interval(lo=0.0, hi=1.0); ...
         """
-        x = _validation.numbers("rewards", rewards)
+        x = _validation.check_number_array("rewards", rewards)
         inside = self.contains(x)
         if not inside.all():
             bad = float(x[int(np.argmin(inside))])
@@ -85,7 +85,7 @@ class Support:
                 f"a support must say its kind, one of {', '.join(kinds)}, such as {_EXAMPLE}; got "
                 f"{_validation.short(data)}."
             )
-        kind = _validation.choice("support", data["kind"], kinds)
+        kind = _validation.check_choice("support", data["kind"], kinds)
         try:
             return kinds[kind](**rest)
         except TypeError as error:
@@ -112,7 +112,7 @@ class Binary(Support):
         return np.array([self.lo, self.hi])
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = _validation.float_array("rewards", rewards)
+        x = _validation.to_float_array("rewards", rewards)
         return (x == 0.0) | (x == 1.0)
 
 
@@ -127,7 +127,7 @@ class Finite(Support):
     atoms: FloatArray
 
     def __init__(self, atoms: ArrayLike) -> None:
-        points = np.unique(_validation.numbers("atoms of a Finite support", atoms, minimum=2))
+        points = np.unique(_validation.check_number_array("atoms of a Finite support", atoms, minimum=2))
         if points.size < 2:
             raise ValueError("a Finite support needs at least two different atoms.")
         _validation.check_finite_width("the Finite support", float(points[0]), float(points[-1]))
@@ -142,7 +142,7 @@ class Finite(Support):
             object.__setattr__(self, name, value)
 
     def contains(self, rewards: ArrayLike) -> Any:
-        x = _validation.float_array("rewards", rewards)
+        x = _validation.to_float_array("rewards", rewards)
         after = np.clip(np.searchsorted(self.atoms, x), 1, self.atoms.size - 1)
         distance = np.minimum(np.abs(x - self.atoms[after]), np.abs(x - self.atoms[after - 1]))
         return np.isfinite(x) & (distance <= ATOM_TOLERANCE * self.width)
@@ -173,7 +173,7 @@ class Interval(Support):
     hi: float
 
     def __post_init__(self) -> None:
-        lo, hi = _validation.number("lo", self.lo), _validation.number("hi", self.hi)
+        lo, hi = _validation.check_number("lo", self.lo), _validation.check_number("hi", self.hi)
         if lo >= hi:
             raise ValueError(f"Interval needs lo < hi, got lo={lo:g} and hi={hi:g}.")
         _validation.check_finite_width("the interval", lo, hi)
@@ -198,7 +198,9 @@ class Real(Support):
     hi: ClassVar[float] = np.inf  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validation.within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True))
+        object.__setattr__(
+            self, "sigma", _validation.check_within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True)
+        )
 
     @property
     def scale(self) -> float:
@@ -236,9 +238,9 @@ class Heavy(Support):
 
     def __post_init__(self) -> None:
         hint = "Otherwise not even the mean of the rewards need exist."
-        object.__setattr__(self, "order", _validation.within("order", self.order, 1.0, open_lo=True, hint=hint))
-        object.__setattr__(self, "bound", _validation.within("bound", self.bound, 0.0, open_lo=True))
-        lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _validation.number("lo", self.lo)
+        object.__setattr__(self, "order", _validation.check_within("order", self.order, 1.0, open_lo=True, hint=hint))
+        object.__setattr__(self, "bound", _validation.check_within("bound", self.bound, 0.0, open_lo=True))
+        lo = self.lo if isinstance(self.lo, float) and self.lo == -np.inf else _validation.check_number("lo", self.lo)
         object.__setattr__(self, "lo", lo)
         if lo > self.typical:
             raise ValueError(

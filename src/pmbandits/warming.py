@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from numba import types
 
-from pmbandits._random import philox
+from pmbandits._random import philox_random_words
 from pmbandits.confidence import _joint_bernoulli as joint_bernoulli
 from pmbandits.confidence._bounds import (
     arm_set_radius,
-    bernoulli_lower,
-    bernoulli_upper,
+    bernoulli_interval_lower,
+    bernoulli_interval_upper,
     fill_arm_kl_band,
-    mixture_bounds,
+    mixture_utility_with_bounds,
 )
 from pmbandits.engine import _calls as steps
 from pmbandits.engine.registry import REGISTRY
@@ -35,13 +35,13 @@ from pmbandits.optimize import _barrier_problem as barrier
 from pmbandits.optimize import _interior_point as interior_point
 from pmbandits.policies import baselines
 from pmbandits.policies.cirt import cirt
-from pmbandits.policies.cirt._kernels import steps_per_unit
+from pmbandits.policies.cirt._kernels import grid_steps_per_unit
 from pmbandits.simulation import _kernels as simulation
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.workers import resolve_n_jobs
 from pmbandits.state import lock
 from pmbandits.state.compile import cache_folder, silence_compile_hint
-from pmbandits.state.linking import argument_types
+from pmbandits.state.linking import numba_argument_types
 from pmbandits.state.precompile import CompileItem, as_compile_item, compile_order
 
 PACKAGE = "pmbandits"
@@ -49,19 +49,19 @@ _POLICY_ORDER = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the defau
 _SKETCH = "ints, floats, floats"  # book, items, marks
 
 
-def _tuple_type(cls: type, fields: str) -> Any:
+def _numba_type_of_named_tuple(cls: type, fields: str) -> Any:
     """numba's type of a named tuple whose fields have these types, in the words of ``shared``."""
-    return types.NamedTuple(argument_types(fields), cls)  # type: ignore[no-untyped-call]
+    return types.NamedTuple(numba_argument_types(fields), cls)  # type: ignore[no-untyped-call]
 
 
-_REWARDS = _tuple_type(
+_REWARDS = _numba_type_of_named_tuple(
     simulation.RewardArrays, "words, ints, table of words, ints, table, ints, floats, floats, table, ints"
 )
-_POLICY = _tuple_type(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
-_TRIAL = _tuple_type(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
+_POLICY = _numba_type_of_named_tuple(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
+_TRIAL = _numba_type_of_named_tuple(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
 
 
-_WORK = _tuple_type(
+_WORK = _numba_type_of_named_tuple(
     barrier.Work, ", ".join("table" if field in barrier.TABLES else "floats" for field in barrier.Work._fields)
 )
 
@@ -137,8 +137,8 @@ def kernels_to_compile() -> list[CompileItem]:
 
 def _kernel_entries() -> Iterator[CompileItem]:
     """What Python calls, and the kernels of each policy, with the types of their arguments."""
-    yield as_compile_item(steps.ask_one, "int, memory")
-    yield as_compile_item(steps.tell_one, "memory, int, float")
+    yield as_compile_item(steps.ask_one_or_busy, "int, memory")
+    yield as_compile_item(steps.tell_one_or_refuse, "memory, int, float")
     policies = {name: cls for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{PACKAGE}.")}
     for name in sorted(
         policies, key=lambda name: _POLICY_ORDER.index(name) if name in _POLICY_ORDER else len(_POLICY_ORDER)
@@ -149,10 +149,10 @@ def _kernel_entries() -> Iterator[CompileItem]:
         if cls._choose_certifying is not cls._choose:
             yield as_compile_item(cls._choose_certifying, "memory")
         if name == _POLICY_ORDER[0]:  # all that playing needs, before the next policy
-            yield as_compile_item(lock.claim_memory, "memory, int")
-            yield as_compile_item(lock.release_memory, "memory, int")
-            yield CompileItem(simulation.play, (_POLICY, _REWARDS, _TRIAL, types.int64))
-            yield as_compile_item(philox, "word, word, word, word, word, word")
+            yield as_compile_item(lock.try_lock_memory, "memory, int")
+            yield as_compile_item(lock.unlock_memory, "memory, int")
+            yield CompileItem(simulation.play_until_stopped, (_POLICY, _REWARDS, _TRIAL, types.int64))
+            yield as_compile_item(philox_random_words, "word, word, word, word, word, word")
             yield as_compile_item(steps.fill_next_arms, "int, memory, ints, floats")
             yield as_compile_item(steps.fill_next_arms_among, "int, memory, ints, ints, floats")
             yield as_compile_item(steps.tell_many, "memory, ints, floats")
@@ -161,17 +161,17 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield as_compile_item(steps.count_pull, "memory, int")
     for kernel in (cirt.begin, baselines.set_mixture_to_fixed_arm):
         yield as_compile_item(kernel, "memory")
-    yield as_compile_item(steps_per_unit, "int, int")
+    yield as_compile_item(grid_steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
     for own in dict.fromkeys(cls._own for cls in policies.values() if "confidence" in cls._declared):
-        yield as_compile_item(mixture_bounds, "state, floats", own)
+        yield as_compile_item(mixture_utility_with_bounds, "state, floats", own)
         yield as_compile_item(arm_set_radius, "state, int", own)
         yield as_compile_item(fill_arm_kl_band, "state, int, ints, floats, floats", own)
     for asked in (encoding.has_single_peak, encoding.n_extrema):
         yield as_compile_item(asked, "floats")
     yield as_compile_item(encoding.h_value, "floats, float")
     yield as_compile_item(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")
-    yield as_compile_item(optimistic_bound.find_most_optimistic_mixture, "memory")
+    yield as_compile_item(optimistic_bound.set_mix_to_most_optimistic, "memory")
     yield as_compile_item(optimistic_bound.max_lead_of_other_arms, "memory, floats")
     yield as_compile_item(update_best_mixture, "memory")
     yield as_compile_item(fill_certification_gains, "memory, floats")
@@ -180,30 +180,30 @@ def _kernel_entries() -> Iterator[CompileItem]:
         joint_regret.fill_mixture_survival_bounds, "floats, floats, floats, table, table, int, floats, floats, floats"
     )
     yield as_compile_item(
-        joint_regret.maximise_joint_lead,
+        joint_regret.maximise_joint_lead_in_place,
         "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
     yield as_compile_item(joint_regret.joint_slope_step_error, "floats, float")
     yield as_compile_item(joint_bernoulli.fill_joint_set, "ints, ints, float, float, table, table")
     yield as_compile_item(joint_bernoulli.joint_bernoulli_bounds, "floats, floats, table, table, float, floats")
-    yield as_compile_item(bernoulli_lower, "int, float, float")
-    yield as_compile_item(bernoulli_upper, "int, float, float")
-    count, numbers = argument_types("int, floats")
-    yield CompileItem(simulation.fill_rewards, (count, count, _REWARDS, numbers, count))
+    yield as_compile_item(bernoulli_interval_lower, "int, float, float")
+    yield as_compile_item(bernoulli_interval_upper, "int, float, float")
+    count, numbers = numba_argument_types("int, floats")
+    yield CompileItem(simulation.fill_next_rewards, (count, count, _REWARDS, numbers, count))
     # The oracle.
     yield CompileItem(barrier.fill_mixture_curve, (_WORK, numbers, numbers))
     yield CompileItem(interior_point.start_interior_point, (_WORK,))
-    yield CompileItem(interior_point.advance, (_WORK, argument_types("bool")[0]))
+    yield CompileItem(interior_point.advance, (_WORK, numba_argument_types("bool")[0]))
     # Sketches, from Python.
     yield as_compile_item(sketching.sketch_init, "ints, floats, int")
-    yield as_compile_item(sketching.total_capacity, "int, int")
+    yield as_compile_item(sketching.sketch_total_capacity, "int, int")
     yield as_compile_item(sketching.sketch_add_many, f"{_SKETCH}, int, int, int, floats")
     yield as_compile_item(sketching.merge_sketch_into, f"{_SKETCH}, int, int, int, {_SKETCH}")
     yield as_compile_item(sketching.fill_sketch_item_weights, "ints, ints")
     # Forgetting, and watching for changes.
     for forgets in (forgetting.forget_oldest, forgetting.forget_random, forgetting.forget_arm):
         yield as_compile_item(forgets, "memory, ints, table of ints, int")
-    yield as_compile_item(changing.detector_init, "ints, floats, ints, floats, int")
+    yield as_compile_item(changing.init_change_detector, "ints, floats, ints, floats, int")
     yield as_compile_item(changing.detector_update_until_alarm, "ints, floats, ints, float, floats, int, floats")
 
 
@@ -213,12 +213,12 @@ def _compile_in_parallel(items: Sequence[CompileItem], found: set[int], jobs: in
 
     done, waiting = set(found), [at for at in range(len(items)) if at not in found]
     running: dict[Future[Any], int] = {}
-    pool = ProcessPoolExecutor(max_workers=min(jobs, len(waiting)), initializer=_init_worker)
+    pool = ProcessPoolExecutor(max_workers=min(jobs, len(waiting)), initializer=_init_compile_worker)
     try:
         while waiting or running:
             ready = [at for at in waiting if items[at].needs <= done]
             for at in ready[: jobs - len(running)]:
-                running[pool.submit(_compile_item, at)] = at
+                running[pool.submit(_compile_item_at, at)] = at
                 waiting.remove(at)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 future.result()
@@ -228,11 +228,11 @@ def _compile_in_parallel(items: Sequence[CompileItem], found: set[int], jobs: in
         pool.shutdown(wait=True, kill_workers=True)
 
 
-def _init_worker() -> None:
+def _init_compile_worker() -> None:
     """In a worker: Ctrl-C is for the process that started it, which also says what is going on."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     silence_compile_hint()
 
 
-def _compile_item(at: int) -> None:
+def _compile_item_at(at: int) -> None:
     kernels_to_compile()[at].make()

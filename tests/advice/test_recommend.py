@@ -296,7 +296,9 @@ def test_the_standard_error_is_that_of_many_repetitions() -> None:
         x = np.concatenate([h.x for h in half])
         plain = metric.value(x, np.repeat(weights / 400, 400)) - metric.value(half[1].x)
         assert alone.gain == pytest.approx(plain) and alone.rival == 1
-        other = standard_errors.margin_between(metric, weights, np.array([0.0, 1.0]), half, none, None, rival=1)
+        other = standard_errors.margin_between_mixtures(
+            metric, weights, np.array([0.0, 1.0]), half, none, None, rival=1
+        )
         assert (other.gain, other.error) == pytest.approx((alone.gain, alone.error))
         found.append(alone.gain)
         errors.append(alone.error)

@@ -58,7 +58,7 @@ def test_only_preferences_that_tell_the_arms_apart_are_proposed() -> None:
 def test_several_preferences_say_what_each_choice_loses_by_the_others() -> None:
     data = _shop(2)
     table = pmb.advise(data, ["mean", "lower_cvar(0.97)"])
-    lost = report.cross_metric_losses(list(table))
+    lost = report.percent_lost_by_other_choices(list(table))
     means = {name: float(np.mean(rewards)) for name, rewards in data.items()}
     chosen = next(iter(table[1].mixture))
     assert lost[0] == ["–", f"{100 * (1 - means[chosen] / max(means.values())):.0f} %"] and lost[1][1] == "–"

@@ -164,7 +164,7 @@ def test_what_a_kernel_needs_comes_before_it_and_the_default_policy_first() -> N
 def test_kernels_that_write_the_same_files_wait_for_each_other() -> None:
     items, last = warming.kernels_to_compile(), {}
     for at, item in enumerate(items):
-        for own in (item.own, *precompile.untyped_callees(item.own)):
+        for own in (item.own, *precompile.callees_without_signature(item.own)):
             before = last.get(id(own))
             assert before is None or before in item.needs
             last[id(own)] = at

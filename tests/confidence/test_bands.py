@@ -29,7 +29,7 @@ def test_ends_invert_relative_entropy(k, n, depth):
 @pytest.mark.parametrize("depth", [0.7, 2.0, 4.0])
 def test_coverage_of_a_fixed_sample_is_stecks_determinant(n, depth):
     lower, upper = bands.kl_interval(np.arange(n + 1), n, depth)
-    assert bands.coverage(n, depth) == pytest.approx(steck(lower[1:], upper[:-1]), abs=1e-12)
+    assert bands.berk_jones_coverage(n, depth) == pytest.approx(steck(lower[1:], upper[:-1]), abs=1e-12)
 
 
 def test_one_reward_has_a_closed_form():
@@ -38,13 +38,13 @@ def test_one_reward_has_a_closed_form():
 
 @pytest.mark.parametrize(("n", "level"), [(3, 0.5), (40, 0.95), (300, 0.99), (2000, 0.9)])
 def test_the_level_is_met_and_not_by_far(n, level):
-    assert level <= bands.coverage(n, bands.berk_jones_threshold(n, level)) <= level + 2e-5
+    assert level <= bands.berk_jones_coverage(n, bands.berk_jones_threshold(n, level)) <= level + 2e-5
 
 
 def test_beyond_the_exact_levels_the_band_is_wider_and_only_slightly():
     for level in (0.8, 0.95, 0.999):
-        exact = bands._threshold_from_table(3000, -math.log(1 - level))
-        assert bands.coverage(3000, exact) >= level
+        exact = bands._interpolated_threshold(3000, -math.log(1 - level))
+        assert bands.berk_jones_coverage(3000, exact) >= level
         assert 0.5 * exact < bands.berk_jones_threshold(2000, level) < exact
         assert exact < 1.06 * bands.berk_jones_threshold(2000, level)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from pmbandits.confidence._bernoulli_wasserstein import kl, kl_lower, kl_upper
+from pmbandits.confidence._bernoulli_wasserstein import bernoulli_kl_lower, bernoulli_kl_upper, kl
 from tests.reference.confidence import kl_interval
 
 MEANS = [0.0, 1e-12, 1e-6, 1e-3, 0.1, 1 / 3, 0.5, 0.77, 0.999, 1 - 1e-9, 1.0]
@@ -25,7 +25,7 @@ def stable_kl(p: float, q: float) -> float:
 @pytest.mark.parametrize("p", MEANS)
 def test_kl_limits_equal_scipys_root(p):
     for level in (1e-5, 1e-3, 0.02, 0.3, 1.0, 3.0, 12.0):
-        upper, lower = kl_upper(p, level), kl_lower(p, level)
+        upper, lower = bernoulli_kl_upper(p, level), bernoulli_kl_lower(p, level)
         if p == 1.0:
             assert upper == 1.0
         else:
@@ -60,8 +60,10 @@ def exact_upper(p: float, level: float) -> float:
 def test_kl_limits_equal_those_with_sixty_digits(level):
     for p in (0.0, 1e-9, 0.01, 0.3, 0.5, 0.9, 0.9999):
         expected = exact_upper(p, level)
-        assert kl_upper(p, level) == pytest.approx(expected, rel=0, abs=1e-12)
-        assert kl_lower(1.0 - p, level) == pytest.approx(1.0 - exact_upper(1.0 - (1.0 - p), level), rel=0, abs=1e-12)
+        assert bernoulli_kl_upper(p, level) == pytest.approx(expected, rel=0, abs=1e-12)
+        assert bernoulli_kl_lower(1.0 - p, level) == pytest.approx(
+            1.0 - exact_upper(1.0 - (1.0 - p), level), rel=0, abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("level", [1e-15, 1e-13, 1e-11])
@@ -69,8 +71,8 @@ def test_kl_limits_at_tiny_levels_are_as_good_as_rounding_allows(level):
     """kl rounds to about 2e-16, and q depends on it with slope 1/kl'(q) ≈ √(p(1−p)/(2·level))."""
     for p in (0.01, 0.3, 0.5, 0.9):
         rounding = 4e-16 * math.sqrt(p * (1 - p) / (2 * level))
-        assert kl_upper(p, level) == pytest.approx(exact_upper(p, level), rel=0, abs=rounding)
-        assert p <= kl_upper(p, level) <= p + math.sqrt(level / 2)
+        assert bernoulli_kl_upper(p, level) == pytest.approx(exact_upper(p, level), rel=0, abs=rounding)
+        assert p <= bernoulli_kl_upper(p, level) <= p + math.sqrt(level / 2)
 
 
 def test_kl_limits_equal_bisection_on_random_instances():
@@ -80,30 +82,30 @@ def test_kl_limits_equal_bisection_on_random_instances():
         p = float(rng.integers(0, n + 1) / n)
         level = math.log((n + 1) / 0.05) / n
         low, high = kl_interval(p, level)
-        assert kl_lower(p, level) == pytest.approx(low, rel=0, abs=1e-12)
-        assert kl_upper(p, level) == pytest.approx(high, rel=0, abs=1e-12)
+        assert bernoulli_kl_lower(p, level) == pytest.approx(low, rel=0, abs=1e-12)
+        assert bernoulli_kl_upper(p, level) == pytest.approx(high, rel=0, abs=1e-12)
 
 
 def test_kl_limits_at_the_ends():
     for level in (1e-9, 0.5, 3.0, 40.0):
-        assert kl_upper(0.0, level) == pytest.approx(-math.expm1(-level), rel=1e-14)  # −ln(1 − q) = level
-        assert kl_lower(1.0, level) == pytest.approx(math.exp(-level), rel=0, abs=1e-15)
-        assert kl_lower(0.0, level) == 0.0
-        assert kl_upper(1.0, level) == 1.0
+        assert bernoulli_kl_upper(0.0, level) == pytest.approx(-math.expm1(-level), rel=1e-14)  # −ln(1 − q) = level
+        assert bernoulli_kl_lower(1.0, level) == pytest.approx(math.exp(-level), rel=0, abs=1e-15)
+        assert bernoulli_kl_lower(0.0, level) == 0.0
+        assert bernoulli_kl_upper(1.0, level) == 1.0
     for p in MEANS:
-        assert kl_upper(p, math.inf) == 1.0
-        assert kl_lower(p, math.inf) == 0.0
-        assert kl_upper(p, 0.0) == pytest.approx(p, rel=0, abs=1e-15)
-        assert kl_lower(p, 0.0) == pytest.approx(p, rel=0, abs=1e-15)
-        assert kl_upper(p, 1e308) == pytest.approx(1.0, rel=0, abs=1e-15)
-        assert kl_lower(p, 1e308) == pytest.approx(0.0, rel=0, abs=1e-15)
+        assert bernoulli_kl_upper(p, math.inf) == 1.0
+        assert bernoulli_kl_lower(p, math.inf) == 0.0
+        assert bernoulli_kl_upper(p, 0.0) == pytest.approx(p, rel=0, abs=1e-15)
+        assert bernoulli_kl_lower(p, 0.0) == pytest.approx(p, rel=0, abs=1e-15)
+        assert bernoulli_kl_upper(p, 1e308) == pytest.approx(1.0, rel=0, abs=1e-15)
+        assert bernoulli_kl_lower(p, 1e308) == pytest.approx(0.0, rel=0, abs=1e-15)
 
 
 def test_kl_limits_grow_with_the_level_and_stay_within_pinsker():
     levels = np.logspace(-8, 2, 60)
     for p in MEANS:
-        upper = np.array([kl_upper(p, x) for x in levels])
-        lower = np.array([kl_lower(p, x) for x in levels])
+        upper = np.array([bernoulli_kl_upper(p, x) for x in levels])
+        lower = np.array([bernoulli_kl_lower(p, x) for x in levels])
         assert (np.diff(upper) >= -1e-12).all()
         assert (np.diff(lower) <= 1e-12).all()
         assert ((lower >= 0) & (lower <= p + 1e-15) & (p - 1e-15 <= upper) & (upper <= 1)).all()

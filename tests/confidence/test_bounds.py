@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq
 
 import pmbandits as pmb
-from pmbandits.engine.certainty import utility_range
+from pmbandits.engine.certainty import mixture_utility_range
 from pmbandits.metrics.distortion import Distortion
 from tests.reference import confidence as ref
 from tests.strategies import METRICS, ONE_EACH, label
@@ -88,7 +88,9 @@ def test_bernoulli_bounds_are_the_extremes_over_the_box_of_means(metric):
         rewards = [(rng.random(int(rng.integers(1, 60))) < rng.random()).astype(float).tolist() for _ in range(arms)]
         policy = told(metric, pmb.Binary(), rewards, "auto", delta=0.1)
         weights = rng.dirichlet(np.ones(arms))
-        low, middle, high = utility_range(policy._memory_with_radii(), weights)  # as policies have it while they play
+        low, middle, high = mixture_utility_range(
+            policy._memory_with_radii(), weights
+        )  # as policies have it while they play
         level = ref.Confidence("kl", pmb.Binary(), arms, 0.1)
         box = [ref.kl_interval(sum(r) / len(r), level.radius(len(r))) for r in rewards]
         for (a, b), estimate in zip(box, policy.estimates, strict=True):
@@ -555,7 +557,7 @@ def test_bounds_stay_right_beyond_the_first_table_of_radii():
         rewards = [(rng.random(700) < 0.3).astype(float).tolist(), (rng.random(257) < 0.8).astype(float).tolist()]
         weights = np.array([0.4, 0.6])
         memory = told(pmb.WangRightTail(), support, rewards, name)._memory_with_radii()
-        low, _, high = utility_range(memory, weights)
+        low, _, high = mixture_utility_range(memory, weights)
         confidence = ref.Confidence(name, support, 2)
         for sign, ours in ((1, high), (-1, low)):
             expected = ref.bounds(pmb.WangRightTail(), confidence, rewards, weights[None], sign)[0]

@@ -11,8 +11,8 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.confidence import bands, confidence_set
-from pmbandits.confidence._kl_bands import fill_kl_band, kl_band_end_slopes, kl_band_ends, n_exact_ends_for
-from pmbandits.mixtures._optimistic_objectives import optimistic_gradient
+from pmbandits.confidence._kl_bands import fill_kl_band, kl_band_ends, max_kl_band_end_slopes, n_exact_kl_ends
+from pmbandits.mixtures._optimistic_objectives import fill_optimistic_gradient
 from pmbandits.state.fields import KL_BAND_ROW
 from tests.reference import bands as slow
 from tests.reference import convex
@@ -30,7 +30,7 @@ def every_end(n: int, depth: float, stretched: bool, side: int = 64) -> tuple[np
 @pytest.mark.parametrize("stretched", [False, True])
 @pytest.mark.parametrize(("n", "depth"), [(1, 4.0), (2, 9.0), (30, 12.0), (65, 3.0), (300, 16.0), (2000, 25.0)])
 def test_ends_are_those_of_the_reference_and_never_inside_the_exact_ones(n, depth, stretched):
-    side = n_exact_ends_for(depth)
+    side = n_exact_kl_ends(depth)
     lower, upper = every_end(n, depth, stretched, side)
     np.testing.assert_allclose((lower, upper), slow.belt(n, depth, stretched, side), rtol=0, atol=1e-12)
     exact = bands.kl_interval(np.arange(n + 1), n, depth)
@@ -55,12 +55,12 @@ def test_ends_move_no_further_than_the_lazy_argmax_allows(stretched):
             depth, later = (float(bands.anytime_threshold(size, delta)) for size in (n, n + m))
         else:
             depth, later = (math.log(6 * math.sqrt(size) / delta) for size in (n, n + m))
-        side = n_exact_ends_for(later)
+        side = n_exact_kl_ends(later)
         fill_kl_band(n, depth / n, stretched, side, before)
         fill_kl_band(n + m, later / (n + m), stretched, side, after)
         share, shrunk = m / (n + m), 1 - (later / (n + m)) / (depth / n)
         for k in {*rng.integers(0, min(n, 90) + 1, 20), *(n - rng.integers(0, min(n, 90) + 1, 20)), n // 2}:
-            p, (lower, upper), (up, down) = k / n, kl_band_ends(k, n, before), kl_band_end_slopes(k, n, before)
+            p, (lower, upper), (up, down) = k / n, kl_band_ends(k, n, before), max_kl_band_end_slopes(k, n, before)
             for more in (0, m // 2, m):  # so many of the new rewards lie above
                 low, high = kl_band_ends(k + more, n + m, after)
                 assert high - upper <= share * (1 - p) * up + 1e-13
@@ -115,7 +115,7 @@ def test_slopes_are_those_of_the_optimistic_value(metric, support):
     policy, _ = told(metric, support)
     memory, a, out = policy._memory_with_radii(), np.array([0.3, 0.5, 0.2]), np.empty(3)
     policy.utility_bounds(a)
-    optimistic_gradient(memory, a, np.zeros(a.size), 1e-6, out)
+    fill_optimistic_gradient(memory, a, np.zeros(a.size), 1e-6, out)
     for i, j in ((0, 1), (1, 2), (2, 0)):
         ahead = np.zeros(3)
         ahead[i], ahead[j] = 1e-5, -1e-5

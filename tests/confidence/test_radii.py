@@ -6,13 +6,13 @@ import numpy as np
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.confidence._envelopes import ENTRIES_PER_DOUBLING, coarse_radius_table_index, coarse_table_counts
+from pmbandits.confidence._envelopes import ENTRIES_PER_DOUBLING, coarse_radius_table_index, n_of_coarse_radius_table
 
 UNIT = pmb.Interval(0.0, 1.0)
 
 
 def test_the_coarse_table_is_exact_at_first_and_then_a_little_wider() -> None:
-    counts = coarse_table_counts()
+    counts = n_of_coarse_radius_table()
     assert (np.diff(counts) > 0).all()
     assert [coarse_radius_table_index(n) for n in counts.tolist()] == list(range(counts.size))
     n = np.unique(np.concatenate((np.arange(1, 3000), np.logspace(3, 12, 400).astype(np.int64))))

@@ -14,7 +14,7 @@ from scipy.special import betainc, ndtr, ndtri, xlogy
 
 import pmbandits as pmb
 from pmbandits.confidence import ConfidenceSet, confidence_set
-from pmbandits.confidence.sets import anytime_constant
+from pmbandits.confidence.sets import howard_ramdas_constant
 from tests.reference.confidence import Confidence, howard_ramdas
 
 UNIT = pmb.Interval(0, 1)
@@ -90,13 +90,13 @@ def test_anytime_formulas_by_hand():
     ("delta", "constant"), [(0.05, 8.123), (0.01, 9.284), (1e-3, 10.943), (1e-6, 15.901), (1e-10, 22.463)]
 )
 def test_howard_ramdas_constants(delta, constant):
-    assert anytime_constant(delta) == pytest.approx(constant, abs=6e-4)
-    assert anytime_constant(delta) == pytest.approx(howard_ramdas(delta), rel=1e-8)
+    assert howard_ramdas_constant(delta) == pytest.approx(constant, abs=6e-4)
+    assert howard_ramdas_constant(delta) == pytest.approx(howard_ramdas(delta), rel=1e-8)
 
 
 def test_howard_ramdas_band_at_a_thousand():
     """The published example starts at m = 100; our band starts at m = 1 and is a little wider."""
-    late = 0.85 * math.sqrt((math.log(1 + math.log(1000 / 100)) + anytime_constant(0.05)) / 1000)
+    late = 0.85 * math.sqrt((math.log(1 + math.log(1000 / 100)) + howard_ramdas_constant(0.05)) / 1000)
     assert late == pytest.approx(0.082048, abs=1e-6)
     ours = confidence_set("dkw", UNIT, 1, delta=0.05).radius(1000)
     assert ours == pytest.approx(0.85 * math.sqrt((math.log(1 + math.log(1000)) + 8.123) / 1000), rel=1e-4)

@@ -11,7 +11,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.confidence._bounds import mixture_utility_with_bounds
 from pmbandits.confidence._sub_gaussian import sub_gaussian_utility_bound
 from tests.reference import bands as slow
 from tests.reference import convex
@@ -88,7 +88,7 @@ def test_every_price_bounds_and_slopes_are_those_of_the_bound(metric):
     a, none = np.array([0.2, 0.5, 0.3]), np.empty(0)
     low, _, high = policy.utility_bounds(a)
     memory = policy._memory_with_radii()
-    mixture_bounds(memory, a)
+    mixture_utility_with_bounds(memory, a)
     for price in (-0.7, 0.0, 0.03, 0.9):
         assert sub_gaussian_utility_bound(memory, a, 1.0, price, 0.0, none)[0] >= high - 1e-3 * (
             high - low
@@ -135,7 +135,7 @@ def test_narrower_than_the_ball_at_every_number_of_rewards():
             ball = confidence_set("wasserstein", pmb.Real(1), 1, delta=0.05).radius(n)
             assert high - low < 2 * steepest * ball
         distance = taught("gini", 1.0, [x[:n]])._memory_with_radii()
-        mixture_bounds(distance, np.ones(1))
+        mixture_utility_with_bounds(distance, np.ones(1))
         assert distance.line_radius[0] < 1.25 * ball, n  # the bonus of CE-UCB-M, which takes balls for that
 
 
@@ -173,8 +173,8 @@ def ever_outside(name: str, runs: int, sigma_times: float = 1.0, seed: int = 0) 
         for n in LOOKS.tolist():
             policy.tell(0, x[done:n])
             done = n
-            _, memory, _ = policy._snapshot(np.ones(1))
-            mixture_bounds(memory, np.ones(1))
+            _, memory, _ = policy._snapshot_with_mixture(np.ones(1))
+            mixture_utility_with_bounds(memory, np.ones(1))
             edges = memory.line_start + np.concatenate(([0.0], np.cumsum(memory.line_width[: memory.n_line_cells])))
             slack = 1e-9
             inner = edges + 1e-9 * sigma  # sums of widths are not exact where a law has atoms

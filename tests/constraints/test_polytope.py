@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pmbandits.constraints.polytope import Polytope, whole_simplex
+from pmbandits.constraints.polytope import Polytope, simplex_polytope
 
 
 def random_polytope(seed: int) -> Polytope:
@@ -78,7 +78,7 @@ def test_the_largest_value_is_at_a_corner_and_its_bound_holds(seed: int) -> None
 def test_segments_are_a_product_of_simplices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     segments, frequencies = rng.permutation([0, 0, 1, 1, 1, 2]), rng.dirichlet(np.ones(3))
-    product, slopes = whole_simplex(6).with_segments(segments, frequencies), rng.normal(size=6)
+    product, slopes = simplex_polytope(6).with_segments(segments, frequencies), rng.normal(size=6)
     corners = product.corners(100)
     assert product.is_product_of_simplices and corners is not None and corners.shape[0] == 6
     found, top = product.maximise_linear(slopes), float((corners @ slopes).max())
@@ -91,12 +91,12 @@ def test_segments_are_a_product_of_simplices(seed: int) -> None:
 
 def test_segments_that_are_none_are_refused() -> None:
     with pytest.raises(ValueError, match="each segment needs an arm"):
-        whole_simplex(3).with_segments(np.array([0, 2, 2]))
+        simplex_polytope(3).with_segments(np.array([0, 2, 2]))
     with pytest.raises(ValueError, match="add up to 1"):
-        whole_simplex(3).with_segments(np.array([0, 1, 1]), np.array([0.5, 0.6]))
+        simplex_polytope(3).with_segments(np.array([0, 1, 1]), np.array([0.5, 0.6]))
 
 
 def test_without_limits_all_mixtures_are_there() -> None:
-    corners = whole_simplex(3).corners(10)
+    corners = simplex_polytope(3).corners(10)
     assert corners is not None and corners.tolist() == np.eye(3).tolist()
-    assert whole_simplex(3).maximise_linear(np.array([1.0, 3.0, 2.0])).upper == 3.0  # type: ignore[union-attr]
+    assert simplex_polytope(3).maximise_linear(np.array([1.0, 3.0, 2.0])).upper == 3.0  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import pmbandits as pmb
-from pmbandits.confidence._bounds import mixture_bounds, wasserstein_radius
+from pmbandits.confidence._bounds import mixture_utility_with_bounds, wasserstein_radius
 from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE
 from pmbandits.estimates import _sketch as sketching
 from tests.helpers import play_rewards, sketch_of
@@ -94,7 +94,7 @@ def test_the_bonus_radius_covers_what_is_lost() -> None:
         policy = fed([data], policy=pmb.CEUCB, horizon=10**5, epsilon=1.0, estimates=estimates)
         policy.utility_bounds([1.0])
         memory = policy._memory_with_radii()
-        mixture_bounds(memory, np.ones(1))
+        mixture_utility_with_bounds(memory, np.ones(1))
         kept = policy.estimates[0]
         far = wasserstein_distance(np.linspace(0, 1, 5001), kept.x, v_weights=kept.p)
         assert far <= wasserstein_radius(memory, 0)

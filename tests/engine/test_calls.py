@@ -14,9 +14,9 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine import ask_tell as policy_module
-from pmbandits.engine._calls import ask_one
+from pmbandits.engine._calls import ask_one_or_busy
 from pmbandits.kit import Policy, Setup, fewest, kernel, play_alone, pull, state, unpack
-from pmbandits.state.lock import BUSY, claim_memory, release_memory
+from pmbandits.state.lock import BUSY, try_lock_memory, unlock_memory
 
 COINS = pmb.Bandit.bernoulli([0.4, 0.5])
 unpack_own = state(turns=int, boost=float, copy=float, own=int)
@@ -145,7 +145,7 @@ def test_memory_that_another_thread_replaces_lives_until_the_kernel_has_returned
         return pmb.UCB1(n_arms=2, support=pmb.Binary())
 
     policy, other = make(), make()
-    kernels = {"ask_one": policy_module.ask_one, "tell_one": policy_module.tell_one}
+    kernels = {"ask_one": policy_module.ask_one_or_busy, "tell_one": policy_module.tell_one_or_refuse}
     for name, job in (("ask_one", policy.ask), ("tell_one", lambda: policy.tell(0, 1.0))):
         words = weakref.ref(policy._memory.words)
 
@@ -163,12 +163,12 @@ def test_memory_that_another_thread_replaces_lives_until_the_kernel_has_returned
 def test_who_waits_comes_before_single_asks() -> None:
     policy = pmb.UCB1(n_arms=2, support=pmb.Binary())
     where, address, memory, *_ = policy._now
-    assert claim_memory(address, 5) and not claim_memory(address, 6)
+    assert try_lock_memory(address, 5) and not try_lock_memory(address, 6)
     memory.lock_token = 0  # as if the first were done
-    assert ask_one(where, address) == BUSY
-    assert claim_memory(address, 6)
-    release_memory(address, 6)
-    assert ask_one(where, address) == 0
+    assert ask_one_or_busy(where, address) == BUSY
+    assert try_lock_memory(address, 6)
+    unlock_memory(address, 6)
+    assert ask_one_or_busy(where, address) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer that sends signals")

@@ -15,7 +15,7 @@ import pytest
 import scipy.stats as stats
 
 import pmbandits as pmb
-from pmbandits.engine.validate import find_inconsistency
+from pmbandits.engine.validate import why_memory_is_inconsistent
 from pmbandits.simulation import Rewards, policy_seed
 from pmbandits.simulation.trial import Player
 from tests.helpers import one_sentence
@@ -76,7 +76,7 @@ def test_a_window_keeps_the_last_rewards_of_all_arms(kind: str) -> None:
             for i, (x, counts) in enumerate(kept_counts(policy)):
                 values, many = np.unique([r for a, r in told if a == i], return_counts=True)
                 assert x == values.tolist() and counts == many.tolist()
-            assert find_inconsistency(policy, policy._memory) is None
+            assert why_memory_is_inconsistent(policy, policy._memory) is None
         sizes.add(policy._memory.words.size)
     assert policy.t == 700 and policy.pulls.sum() == 700
     assert len(sizes) == 1  # from the beginning, because the window is short
@@ -104,7 +104,7 @@ def test_a_discount_keeps_each_reward_with_the_probability_it_says(kind: str) ->
         numbers = np.arange(rounds, dtype=float)
         policy.tell(np.arange(rounds) % 2, (numbers >= rounds - 300).astype(float) if kind == "binary" else numbers)
         assert 95 <= policy._memory.rewards <= 110
-        assert find_inconsistency(policy, policy._memory) is None
+        assert why_memory_is_inconsistent(policy, policy._memory) is None
         if kind == "binary":
             ages.append(sum(arm.mean * arm.n for arm in policy.estimates) / policy._memory.rewards)
         else:
@@ -145,7 +145,7 @@ def test_pulls_add_up_when_rewards_are_late_or_never_come(kind: str, estimates: 
         if t % 7 == 0:  # some that nobody asked for
             policy.tell(t % 3, reward(support, rng, 1))
         if t % 50 == 0:
-            assert find_inconsistency(policy, policy._memory) is None
+            assert why_memory_is_inconsistent(policy, policy._memory) is None
     assert policy.pulls.tolist() == pulls.tolist() and policy.t == 900
     assert policy._memory.t < 600  # pulls whose reward never came are forgotten, too
 
@@ -270,10 +270,10 @@ def test_a_reward_that_is_kept_can_be_corrected(kind: str, estimates: str) -> No
     policy.retell(ticket=ticket.id, reward=other)
     after = policy.estimates[ticket.arm]
     assert after.mean * after.n == pytest.approx(before.mean * before.n + other - told)
-    assert find_inconsistency(policy, policy._memory) is None
+    assert why_memory_is_inconsistent(policy, policy._memory) is None
     for _ in range(100):
         policy.tell(policy.ask(), reward(support, rng, 0))
-    assert find_inconsistency(policy, policy._memory) is None
+    assert why_memory_is_inconsistent(policy, policy._memory) is None
 
 
 # ---- merging -----------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_merged_policies_keep_as_much_as_one(kind: str, estimates: str) -> None:
     last = [(p._memory.window_rewards[: p._memory.rewards], p._memory.rewards) for p in (here, there)]
     here.merge(there)
     memory = here._memory
-    assert find_inconsistency(here, memory) is None
+    assert why_memory_is_inconsistent(here, memory) is None
     assert memory.words.size == size and here.t == 520 and here.pulls.sum() == 520
     assert 95 <= memory.rewards <= 110
     if estimates.startswith("window"):
@@ -300,7 +300,7 @@ def test_merged_policies_keep_as_much_as_one(kind: str, estimates: str) -> None:
     for _ in range(150):
         arm = here.ask()
         here.tell(arm, reward(support, rng, arm))
-    assert find_inconsistency(here, here._memory) is None
+    assert why_memory_is_inconsistent(here, here._memory) is None
 
 
 # ---- watching ----------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_a_single_reward_raises_the_alarm_at_once() -> None:
     while not policy.changes:
         policy.tell(0, 1.0)
     assert [arm.n for arm in policy.estimates] == [0, 30]
-    assert find_inconsistency(policy, policy._memory) is None
+    assert why_memory_is_inconsistent(policy, policy._memory) is None
     assert "were forgotten" in policy.explain()
     asked = policy.ask()
     policy.tell(asked, 1.0)
@@ -363,7 +363,7 @@ def test_threads_share_a_policy_that_forgets_and_watches() -> None:
     for worker in workers:
         worker.join()
     assert policy.t == 3200 == policy.pulls.sum() and policy.pending.sum() == 0
-    assert find_inconsistency(policy, policy._memory) is None
+    assert why_memory_is_inconsistent(policy, policy._memory) is None
 
 
 # ---- sets --------------------------------------------------------------------------------------------------
@@ -505,7 +505,7 @@ def test_every_policy_that_forgets_follows_a_change(recipe: Any, options: dict[s
     for t in range(2400):
         arm = policy.ask()
         policy.tell(arm, float(rng.random() < ([0.5, 0.9, 0.95] if t < 1200 else [0.9, 0.5, 0.95])[arm]))
-    assert find_inconsistency(policy, policy._memory) is None
+    assert why_memory_is_inconsistent(policy, policy._memory) is None
     now = policy._memory.pulls / policy._memory.t  # before the change it was the other way round
     assert now[1] > 0.5 > now[0]
     assert policy.t == 2400 == policy.pulls.sum()

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 import pmbandits as pmb
 from pmbandits.engine.joint_regret import joint_regret_bound
-from pmbandits.mixtures._joint_regret import fill_survival_bounds_by_cell, furthest_above_chord
+from pmbandits.mixtures._joint_regret import argmax_above_chord, fill_survival_bounds_by_cell
 from tests.helpers import taught
 
 GINI = pmb.GiniDeviation()
@@ -41,7 +41,7 @@ def test_no_laws_in_the_sets_and_no_mixture_give_a_larger_regret(metric: Any, su
     rng = np.random.default_rng([1, *support.encode()])
     for n, seed in ((40, 0), (400, 1), (3000, 2)):
         policy, _ = taught(metric, support, 3, n, seed=seed)
-        _, memory, best = policy._snapshot(None)
+        _, memory, best = policy._snapshot_with_mixture(None)
         for mix in (best, np.array([0.5, 0.5, 0.0]), rng.dirichlet(np.ones(3))):
             most = joint_regret_bound(memory, mix)
             width, low, high = ends_of(memory)
@@ -72,7 +72,7 @@ def test_it_is_not_much_larger_than_what_can_be_found(metric: Any) -> None:
     rng = np.random.default_rng(0)
     for seed, n in enumerate((200, 2000)):
         policy, _ = taught(metric, "finite", 3, n, seed=seed)
-        _, memory, mix = policy._snapshot(None)
+        _, memory, mix = policy._snapshot_with_mixture(None)
         width, low, high = ends_of(memory)
         most, found = joint_regret_bound(memory, mix), uphill(metric, width, low, high, mix, rng)
         # Nothing is ahead of itself, but the concave function that stands for that is above 0: as h is above its chord.
@@ -92,7 +92,7 @@ def test_on_any_few_rewards_no_laws_give_a_larger_regret(seed: int, metric: Any,
     mix = rng.dirichlet(np.full(n_arms, 0.3))
     mix[mix < 0.05] = 0.0
     mix /= mix.sum()
-    _, memory, _ = policy._snapshot(mix)
+    _, memory, _ = policy._snapshot_with_mixture(mix)
     most = joint_regret_bound(memory, mix)
     width, low, high = ends_of(memory)
     for _ in range(10):
@@ -105,7 +105,7 @@ def test_on_any_few_rewards_no_laws_give_a_larger_regret(seed: int, metric: Any,
 @pytest.mark.parametrize("metric", CONCAVE, ids=repr)
 def test_cells_that_are_put_together_only_widen_it(metric: Any) -> None:
     policy, _ = taught(metric, "interval", 3, 3000, seed=1)
-    _, memory, mix = policy._snapshot(None)
+    _, memory, mix = policy._snapshot_with_mixture(None)
     fine, rough = (joint_regret_bound(memory, mix, cells) for cells in (4096, 300))
     assert rough >= 0.97 * fine - 1e-9  # both are within 2 % of the largest
 
@@ -126,11 +126,11 @@ def test_for_convex_metrics_an_arm_is_not_its_own_rival(metric: Any) -> None:
 
 def test_with_balls_with_many_members_and_without_rewards_it_says_nothing() -> None:
     real, _ = taught(GINI, "real", 3, 100, confidence="wasserstein")
-    _, memory, mix = real._snapshot(None)
+    _, memory, mix = real._snapshot_with_mixture(None)
     assert joint_regret_bound(memory, mix) == np.inf
     assert real.certainty().regret == real.certainty().rival - real.certainty().lower
     many, _ = taught(GINI, "interval", 8, 400)
-    assert joint_regret_bound(many._snapshot(None)[1], np.full(8, 1 / 8)) == np.inf
+    assert joint_regret_bound(many._snapshot_with_mixture(None)[1], np.full(8, 1 / 8)) == np.inf
     new = pmb.Track(GINI, n_arms=2, support=pmb.Interval(0, 1))
     assert (
         np.isfinite(new.certainty().regret) and new.certainty().regret == new.certainty().rival - new.certainty().lower
@@ -143,7 +143,7 @@ def test_the_point_furthest_above_the_chord_is_found(one: float, two: float, met
     from pmbandits.metrics.encoding import encode
 
     low, high = min(one, two), max(one, two)
-    v, more = furthest_above_chord(encode(metric), low, high)
+    v, more = argmax_above_chord(encode(metric), low, high)
     assert low <= v <= high and more >= 0.0
     if high - low < 1e-6:
         return

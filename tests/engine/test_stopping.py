@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import pmbandits as pmb
-from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.confidence._bounds import mixture_utility_with_bounds
 from pmbandits.engine.certainty import initial_rival_mixture
 from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions
-from pmbandits.engine.stopping import _round_of_crossing_one, _water_fill, parse_goal, regret_over_goal
+from pmbandits.engine.stopping import _round_of_crossing_one, _water_fill_counts, parse_goal, regret_over_goal
 from pmbandits.mixtures._optimistic_bound import upper_bound_of_any_mixture
 from pmbandits.simulation.trial import Player
 from tests.engine.test_certainty import METRICS, POLICIES, SHARE, WORLDS, Shrunk, best, values
@@ -225,7 +225,7 @@ def test_pulls_are_filled_up_in_proportion(rows: list[tuple[float, float]], more
     told, weights = (np.array(column) for column in zip(*rows, strict=True))
     weights[weights < 1e-9] = 0.0
     total = told.sum() + more
-    out = _water_fill(told, weights, total)
+    out = _water_fill_counts(told, weights, total)
     assert (out >= told).all()
     if weights.sum() > 0.0 and more > 0.0:
         assert out.sum() == pytest.approx(total, rel=1e-9)
@@ -242,10 +242,10 @@ def test_pulls_are_filled_up_in_proportion(rows: list[tuple[float, float]], more
 def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, support: str) -> None:
     policy, _ = taught(metric, support, 3, 4000)
     sure = policy.certainty()
-    _, memory, mix = policy._snapshot(None)
-    mixture_bounds(memory, mix)  # puts the pool in order
+    _, memory, mix = policy._snapshot_with_mixture(None)
+    mixture_utility_with_bounds(memory, mix)  # puts the pool in order
     few = memory_of_coarse_distributions(memory, coarse_distributions(memory, 192), policy._plan)
-    low, _, high = mixture_bounds(few, mix)
+    low, _, high = mixture_utility_with_bounds(few, mix)
     rival = max(upper_bound_of_any_mixture(few.address, np.full(3, 1 / 3)), high)
     assert rival - low == pytest.approx(sure.rival - sure.lower, rel=0.05)
 
@@ -253,8 +253,8 @@ def test_on_few_cells_the_certified_regret_is_about_the_same(metric: Any, suppor
 @pytest.mark.parametrize("metric", [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.9), pmb.MeanMedianDeviation()], ids=repr)
 def test_the_rival_does_not_depend_on_where_the_search_begins(metric: Any) -> None:
     policy, _ = taught(metric, "interval", 4, 5000)
-    _, memory, mix = policy._snapshot(None)
-    mixture_bounds(memory, mix)
+    _, memory, mix = policy._snapshot_with_mixture(None)
+    mixture_utility_with_bounds(memory, mix)
     guess = initial_rival_mixture(memory)
     assert guess.sum() == pytest.approx(1.0) and not np.allclose(guess, 0.25)
     found = [upper_bound_of_any_mixture(memory.address, start) for start in (guess, np.full(4, 0.25), np.eye(4)[0])]

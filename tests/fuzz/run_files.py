@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 import pmbandits as pmb
 from pmbandits.simulation import files as runs
-from pmbandits.simulation.journal import Journal, JournalWarning, decode, encode
-from pmbandits.simulation.prepare import prepare
+from pmbandits.simulation.journal import Journal, JournalWarning, decode_trials, encode_trials
+from pmbandits.simulation.prepare import prepare_experiment
 from tests.fuzz import Failed, sentence
 from tests.fuzz.policy_files import COUNTS, OTHERS, STRANGE, pick
 
@@ -155,7 +155,7 @@ def records(folder: Path) -> tuple[bytes, list[bytes]]:
     at = folder / "whole"
     shutil.rmtree(at, ignore_errors=True)
     pmb.simulate(**ARGUMENTS, n_jobs=1, out=at)
-    identity = prepare(**ARGUMENTS, seed=0, checkpoints=None).identity
+    identity = prepare_experiment(**ARGUMENTS, seed=0, checkpoints=None).identity
     with Journal(at, identity) as journal:
         return identity.encode(), list(journal.records())
 
@@ -167,7 +167,7 @@ def attack_journal(rng: np.random.Generator, folder: Path) -> str:
     shutil.rmtree(at, ignore_errors=True)
     payloads = list(found)
     if rng.random() < 0.5:
-        rows = decode(payloads[which])
+        rows = decode_trials(payloads[which])
         row = rows[int(rng.integers(len(rows)))]
         name = pick(rng, row)
         if isinstance(row[name], np.ndarray):
@@ -180,7 +180,7 @@ def attack_journal(rng: np.random.Generator, folder: Path) -> str:
                 row[name] = row[name][:-1] if kind < 0.8 else np.append(row[name], row[name][:1])
         else:
             row[name] = pick(rng, OTHERS if name == "seconds" else COUNTS)
-        payloads[which] = encode(rows)
+        payloads[which] = encode_trials(rows)
     else:
         raw = bytearray(payloads[which])
         for place in rng.integers(len(raw), size=int(rng.integers(1, 6))):

@@ -256,10 +256,10 @@ def toml_file(rng: np.random.Generator, folder: Path) -> str:
         sentence(error)
         return "refused"
     try:
-        from pmbandits.simulation.prepare import prepare
+        from pmbandits.simulation.prepare import prepare_experiment
 
         if len(found["policies"]) < 8 and max(found["horizon"]) < 10**6 and found["trials"] < 10**5:
-            prepare(**found)
+            prepare_experiment(**found)
     except Exception as error:
         sentence(error)
         return "refused"

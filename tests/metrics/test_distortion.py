@@ -51,7 +51,7 @@ def away_from_corners(m, u, distance):
 
 # ---- h -----------------------------------------------------------------------------------------------------
 def test_the_list_of_metrics_covers_every_family_that_the_package_defines():
-    assert {cls for cls in REGISTRY.values() if cls.built_in()} == set(FAMILIES)
+    assert {cls for cls in REGISTRY.values() if cls.is_built_in()} == set(FAMILIES)
     assert all(getattr(pmb, cls.__name__) is cls for cls in FAMILIES)
     assert {type(m) for m in METRICS} == set(FAMILIES)
     assert len(ONE_EACH) == len(FAMILIES) >= 17

@@ -15,7 +15,7 @@ from pmbandits.metrics.encoding import FAMILY_NUMBERS, encode, h_max, h_min, h_v
 from pmbandits.metrics.families import FAMILIES
 from pmbandits.metrics.formulas import where
 from pmbandits.metrics.names import ALIASES, REGISTRY
-from pmbandits.metrics.numeric import numeric_shape
+from pmbandits.metrics.numeric import numeric_shape_and_monotonicity
 
 
 class Bump(Family):
@@ -214,7 +214,9 @@ def test_the_stated_shape_and_direction_are_those_of_the_formula(cls):
     rng = np.random.default_rng(8)
     for m in [cls.example(), *(drawn(cls, rng) for _ in range(20))]:
         marks = [u for u, _ in (*m.kinks, *m.jumps)]
-        assert (m.shape, m.monotonicity) == numeric_shape(lambda u, m=m: cls.h(u, *m.parameter_values), marks), repr(m)
+        assert (m.shape, m.monotonicity) == numeric_shape_and_monotonicity(
+            lambda u, m=m: cls.h(u, *m.parameter_values), marks
+        ), repr(m)
 
 
 @pytest.mark.parametrize("cls", FAMILIES, ids=lambda cls: cls.name)
@@ -231,8 +233,8 @@ def test_the_stated_extrema_are_those_of_the_formula(cls):
 @pytest.mark.parametrize("cls", FAMILIES, ids=lambda cls: cls.name)
 def test_a_family_of_the_package_has_names_words_an_example_and_compiled_code(cls):
     assert REGISTRY[cls.name] is cls
-    assert cls.built_in()
-    assert not Bump.built_in()
+    assert cls.is_built_in()
+    assert not Bump.is_built_in()
     for word in (cls.formula, cls.meaning, cls.use):
         assert word and word not in (Family.formula, Family.meaning, Family.use)
     assert cls in FAMILY_NUMBERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pmbandits.metrics.phrases import catalogue_key, phrase_numbers, split_weighted_phrase
+from pmbandits.metrics.phrases import catalogue_key, parse_phrase_numbers, split_weighted_phrase
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_sum_has_a_weight_before_every_one_of_its_clauses(phrase: str, parts: 
 def test_a_number_is_a_share_or_a_number_of_tries_or_left_over(
     phrase: str, share: float | None, tries: float | None, unused: list[str]
 ) -> None:
-    assert phrase_numbers(phrase) == (share, tries, unused)
+    assert parse_phrase_numbers(phrase) == (share, tries, unused)
 
 
 def test_opposite_wishes_have_no_entry_of_the_catalogue() -> None:

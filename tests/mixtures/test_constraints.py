@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize as opt
 
 from pmbandits._validation import FloatArray
-from pmbandits.mixtures._constraints import maximise_linear_within_rows
+from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 
 
 def random_limits(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -38,7 +38,7 @@ def test_the_simplex_method_finds_the_value_of_a_linear_program() -> None:
         k = rows.shape[1]
         g = rng.normal(size=k) if rng.random() < 0.7 else rng.integers(0, 3, k).astype(float)
         out, behind = np.empty(k), np.empty(k)
-        maximise_linear_within_rows(rows, bounds, g, out, behind)
+        fill_linear_maximiser_within_rows(rows, bounds, g, out, behind)
         assert out.min() >= 0.0 and out.sum() == pytest.approx(1.0, abs=1e-9)
         assert (rows @ out - bounds).max() <= 1e-8
         assert g @ out == pytest.approx(best(rows, bounds, g), abs=1e-8)
@@ -51,7 +51,7 @@ def test_an_arm_needs_its_reduced_cost_for_a_share() -> None:
         rows, bounds = random_limits(rng)
         k = rows.shape[1]
         g, out, behind = rng.normal(size=k), np.empty(k), np.empty(k)
-        maximise_linear_within_rows(rows, bounds, g, out, behind)
+        fill_linear_maximiser_within_rows(rows, bounds, g, out, behind)
         value = best(rows, bounds, g)
         for i in np.flatnonzero(out <= 1e-9):
             less, more = g.copy(), g.copy()

@@ -10,10 +10,16 @@ import pytest
 import scipy.optimize as opt
 
 import pmbandits as pmb
-from pmbandits.confidence._bounds import OPTIMISTIC, mixture_bounds, utility, utility_bound, wasserstein_radius
+from pmbandits.confidence._bounds import (
+    OPTIMISTIC,
+    mixture_utility_with_bounds,
+    utility,
+    utility_bound,
+    wasserstein_radius,
+)
 from pmbandits.estimates._utility import empirical_slopes
-from pmbandits.mixtures._continuous_search import holder_bonus_value, optimistic_value
-from pmbandits.mixtures._optimistic_objectives import optimistic_gradient
+from pmbandits.mixtures._continuous_search import holder_bonus_value, optimistic_mixture_value
+from pmbandits.mixtures._optimistic_objectives import fill_optimistic_gradient
 from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap
 from pmbandits.state.memory import Memory
 from tests.helpers import SUPPORTS, final_regret, taught
@@ -36,7 +42,7 @@ CONCAVE = [
 def up_to_date(policy: pmb.Policy) -> Memory:
     """A copy of its state with the radii up to date."""
     memory = policy._memory_with_radii()
-    mixture_bounds(memory, np.full(policy.n_arms, 1 / policy.n_arms))
+    mixture_utility_with_bounds(memory, np.full(policy.n_arms, 1 / policy.n_arms))
     return memory
 
 
@@ -107,7 +113,7 @@ def test_slopes_in_the_bands_are_those_of_the_optimistic_value(metric: Any, supp
     for _ in range(3):
         a = rng.dirichlet(np.ones(4))
         got = np.empty(4)
-        optimistic_gradient(state, a, np.zeros(4), 1e-8, got)
+        fill_optimistic_gradient(state, a, np.zeros(4), 1e-8, got)
         for i in range(1, 4):
             step = 1e-6 * (np.eye(4)[i] - np.eye(4)[0])
             up = utility_bound(state, a + step, OPTIMISTIC) - utility_bound(state, a - step, OPTIMISTIC)
@@ -134,7 +140,7 @@ def test_the_continuous_search_beats_every_point_of_a_grid(cls: Any, support: st
     policy, _ = taught(GINI, support, 3, 900, cls=cls, horizon=1000, epsilon=0.1, search="continuous")
     state = up_to_date(policy)
     far = np.array([wasserstein_radius(state, i) for i in range(3)])
-    value = holder_bonus_value if cls is pmb.CEUCB else optimistic_value
+    value = holder_bonus_value if cls is pmb.CEUCB else optimistic_mixture_value
     mine = policy.mixture
     assert mine.min() >= 0.05 - 1e-12 and mine.sum() == pytest.approx(1)
     spread = 8.0 if support == "real" else 2.0

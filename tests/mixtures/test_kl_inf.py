@@ -15,7 +15,7 @@ from pmbandits.metrics.encoding import encode
 from pmbandits.mixtures._kl_inf import (
     UNREACHABLE_KL,
     bernoulli_kl_inf,
-    kl_inf,
+    kl_inf_and_multiplier,
     kl_to_reach_utility,
     range_of_means_with_utility,
 )
@@ -54,7 +54,7 @@ def program(law: np.ndarray, phi: np.ndarray, level: float) -> float:
 def fast_reach(law: np.ndarray, phi: np.ndarray, level: float, start: float = -1.0, need: float = math.inf) -> float:
     place = np.flatnonzero(law > 0)
     given = law[place].copy(), place, place.size, phi, level, float(phi.max()), start, need, np.empty(law.size)
-    found, _ = kl_inf(*given)
+    found, _ = kl_inf_and_multiplier(*given)
     return float(found)
 
 

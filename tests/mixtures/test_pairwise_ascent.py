@@ -9,7 +9,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits._validation import FloatArray
-from pmbandits.mixtures._pairwise_ascent import GRADIENT, pairwise_ascent
+from pmbandits.mixtures._pairwise_ascent import GRADIENT, pairwise_ascent_in_place
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_pointer_getter, shared
 from pmbandits.state.numba_types import unpack
@@ -27,7 +27,7 @@ nearness = make_pointer_getter(nearness_gradient)
 
 @kernel
 def nearest(memory: int, a: FloatArray, low: FloatArray, high: FloatArray, size: int, target: FloatArray) -> float:
-    return pairwise_ascent(unpack(memory), nearness(), a, low, high, size, target, 1e-9, 1e-12, 4000)
+    return pairwise_ascent_in_place(unpack(memory), nearness(), a, low, high, size, target, 1e-9, 1e-12, 4000)
 
 
 def projection(x: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -54,7 +54,7 @@ def looked(kind: str, metric: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     for arm, x in enumerate(rewards):
         policy.tell(arm, x.tolist())
     points = np.unique(np.concatenate(([support.lo, support.hi], *rewards)))
-    return policy._updated_memory(), points, np.array([survival(points, x) for x in rewards])
+    return policy._memory_of_updated_clone(), points, np.array([survival(points, x) for x in rewards])
 
 
 def on_table(memory: Any, metric: Any, mixture: np.ndarray) -> float:

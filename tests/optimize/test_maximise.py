@@ -10,7 +10,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.constraints import limits
-from pmbandits.constraints.polytope import whole_simplex
+from pmbandits.constraints.polytope import simplex_polytope
 from pmbandits.optimize.branch_and_bound import cellwise_bound
 from pmbandits.optimize.maximise import maximise
 from pmbandits.tables.distributions import Atoms
@@ -78,7 +78,7 @@ def test_convex_metrics_under_many_limits_find_the_best_vertex(seed: int) -> Non
 def test_no_mixture_exceeds_the_bound_cell_by_cell(name: str) -> None:
     metric, rng = pmb.metric(name), np.random.default_rng(11)
     for turn in range(8):
-        table, allowed = columns(rng, 5, 9), whole_simplex(5)
+        table, allowed = columns(rng, 5, 9), simplex_polytope(5)
         tried = np.vstack((np.eye(5), rng.dirichlet(np.full(5, 0.3), 1000)))
         if turn % 2:
             allowed = allowed.with_segments(np.array([0, 0, 1, 1, 1]), np.array([0.3, 0.7]))

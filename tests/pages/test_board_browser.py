@@ -99,7 +99,7 @@ def test_a_live_experiment_is_watched_and_paused_with_an_admin_key(
     with web.served("serve", "--example", "--port", str(_free()), "--store", store) as address:
         address = address.rstrip("/")
         opening = Store(store)
-        admin, reader = (keys.create(opening, [scope], None, "", "test") for scope in ("admin", "read"))
+        admin, reader = (keys.create_key_in_store(opening, [scope], None, "", "test") for scope in ("admin", "read"))
         opening.close()
         for _ in range(600):
             try:

@@ -22,7 +22,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.advice import advise
 from pmbandits.advice.repro_call import ADVISE_DEFAULTS
-from pmbandits.palette import colour
+from pmbandits.palette import arm_colour
 
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
@@ -73,7 +73,7 @@ def test_without_the_extra_there_is_one_clear_sentence(monkeypatch: pytest.Monke
 
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(ValueError, match=r"pip install 'pmbandits\[service\]'"):
-        web.check_installed("pmbandits studio")
+        web.check_web_server_installed("pmbandits studio")
 
 
 # ---- who is let in ---------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ def test_the_library_of_charts_is_the_one_that_is_written_down() -> None:
 
 def test_arms_have_the_colours_of_the_pictures(client: Client, ask: Ask) -> None:
     sheet = client.get("/assets/palette.css").text
-    assert all(f"--arm-{k}: {colour(k)};" in sheet for k in range(18))
-    assert all(arm["colour"] == colour(arm["place"]) for arm in ask("/look", metric="mean")["arms"])
+    assert all(f"--arm-{k}: {arm_colour(k)};" in sheet for k in range(18))
+    assert all(arm["colour"] == arm_colour(arm["place"]) for arm in ask("/look", metric="mean")["arms"])
 
 
 # ---- answers ---------------------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ def test_after_sigterm_no_table_is_left_behind(tmp_path: Path) -> None:
     code = (
         "import shutil, tempfile\nfrom pathlib import Path\nfrom pmbandits.pages.studio import app, table\n"
         "app.VerdictWorker.start = lambda self: None\n"
-        "studio = app.Studio()\npath, file = table.new_upload_file('table.csv')\n"
+        "studio = app.Studio()\npath, file = table.create_upload_file('table.csv')\n"
         "file.write(b'arm,reward\\na,1\\nb,2\\n'), file.close()\n"
         "studio.add(table.Table(path, 'table.csv', is_upload=True))\napp.Studio = lambda path: studio\n"
         "app.run(None, port=0, show=lambda address: print(address, flush=True), browse=False)\n"

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats as scipy_stats
 
 import pmbandits as pmb
-from pmbandits._random import philox
+from pmbandits._random import philox_random_words
 from pmbandits.policies.published import _functionals as kernels
 from pmbandits.simulation import Rewards
 from tests.reference import published as slow
@@ -92,7 +92,7 @@ def test_indices_and_pulls_are_those_of_the_published_description(
 def test_the_numbers_of_the_generator_are_numpys() -> None:
     bits = np.random.Philox(key=np.array([5, 9], dtype=np.uint64), counter=np.array([6, 2, 3, 4], dtype=np.uint64))
     words = bits.random_raw(4).tolist()  # numpy steps the counter before it draws
-    assert [int(w) for w in philox(*(np.uint64(n) for n in (5, 9, 7, 2, 3, 4)))] == words
+    assert [int(w) for w in philox_random_words(*(np.uint64(n) for n in (5, 9, 7, 2, 3, 4)))] == words
     assert slow.philox((5, 9), (7, 2, 3, 4)) == words
 
 
@@ -112,7 +112,7 @@ def test_cvar_of_weighted_atoms_is_the_quantile_formula_and_the_metric(alpha: fl
     rewards = [draws(kind, 1, n, seed=n)[0].tolist() for n in (1, 2, 7, 40)]
     policy = with_rewards("BCVTS", SUPPORTS[kind], rewards, pmb.LowerCVaR(alpha))
     out = np.empty(4)
-    kernels.empirical_cvars(policy._memory, alpha, out)
+    kernels.fill_empirical_cvars(policy._memory, alpha, out)
     assert np.allclose(out, [slow.weighted_cvar(x, np.ones(len(x)), alpha) for x in rewards], atol=1e-12)
     assert np.allclose(out, [pmb.LowerCVaR(alpha).value(x) for x in rewards], atol=1e-12)
     for _ in range(20):
@@ -127,7 +127,7 @@ def test_cvar_has_its_closed_forms() -> None:
     for alpha in (0.1, 0.5, 0.9):
         policy = with_rewards("BCVTS", UNIT, [u.tolist(), np.sqrt(u).tolist(), coin.tolist()], pmb.LowerCVaR(alpha))
         out = np.empty(3)
-        kernels.empirical_cvars(policy._memory, alpha, out)
+        kernels.fill_empirical_cvars(policy._memory, alpha, out)
         assert out == pytest.approx([alpha / 2, 2 / 3 * alpha**0.5, max(0.0, 1 - 0.3 / alpha)], abs=1e-4)
 
 
@@ -136,7 +136,7 @@ def test_the_optimistic_cvar_is_that_of_the_law_with_the_band_s_mass_moved_to_th
     x = np.sort(np.random.default_rng(1).random(400))
     policy = with_rewards("CVaRUCB", UNIT, [x.tolist()], pmb.LowerCVaR(0.25))
     out = np.empty(1)
-    kernels.optimistic_cvars(policy._memory, 0.25, np.array([0.1]), out)
+    kernels.fill_optimistic_cvars(policy._memory, 0.25, np.array([0.1]), out)
     moved = np.concatenate((x[40:], np.ones(40)))
     assert out[0] == pytest.approx(pmb.LowerCVaR(0.25).value(moved), abs=1e-12)
 
@@ -195,8 +195,8 @@ def fits(sample: np.ndarray, distribution: Any) -> bool:
 
 def test_weights_on_rewards_are_dirichlet() -> None:
     policy = with_rewards("BCVTS", UNIT, [[0.1, 0.4, 0.8, 0.9]])
-    both = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, True, *rest))
-    rows = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, False, *rest))
+    both = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, True, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, False, *rest))
     assert np.allclose(rows.sum(axis=1), 1.0)
     assert np.allclose(both.sum(axis=1), 1.0)
     for column in both.T:
@@ -212,11 +212,11 @@ def test_weights_on_rewards_are_dirichlet() -> None:
 def test_weights_on_atoms_are_dirichlet_with_counts() -> None:
     rewards = [[0.0] * 5 + [0.5] * 2 + [2.0]]
     policy = with_rewards("MCVTS", pmb.Finite(ATOMS), rewards)
-    prior = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_atoms(s, 1.0, 0.0, 0.0, *rest))
+    prior = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_atoms(s, 1.0, 0.0, 0.0, *rest))
     for column, a in zip(prior.T, (1, 6, 3, 2), strict=False):
         assert fits(column, scipy_stats.beta(a, 12 - a))
     policy = with_rewards("BCVTS", pmb.Finite(ATOMS), rewards)
-    rows = weights(policy, lambda s, *rest: kernels.draw_dirichlet_on_rewards(s, False, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, False, *rest))
     assert (rows[:, 0] == 0.0).all()  # an atom that was never seen
     for column, a in zip(rows.T[1:4], (5, 2, 2), strict=True):
         assert fits(column, scipy_stats.beta(a, 9 - a))

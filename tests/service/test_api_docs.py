@@ -100,5 +100,5 @@ def _place(line: str) -> int:
 
 def test_a_key_may_read_the_page_whatever_it_is_for(tmp_path: Path) -> None:
     with serving(tmp_path / "store.db", open=False) as served:
-        key = keys.create(served.service.store, ["ask"], ["other"], "", "test")
+        key = keys.create_key_in_store(served.service.store, ["ask"], ["other"], "", "test")
         assert served.send("GET", "/docs", key=key).status_code == 200

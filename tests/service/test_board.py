@@ -126,7 +126,7 @@ def test_the_board_warns_of_an_arm_that_changed_whatever_the_policy(service: Ser
 
 def test_only_new_points_of_the_past_are_sent_again(service: Served) -> None:
     live = service.service.experiment_cache.live_experiments["shop"]
-    service.wait(service.service.history_writer._write_if_due(live))
+    service.wait(service.service.history_writer._write_point_if_due(live))
     first = _view(service)["history"]
     assert first["x"] and first["seq"] > 0
     assert _view(service, first["seq"])["history"]["x"] == []
@@ -159,10 +159,13 @@ def test_pages_have_a_strict_policy_and_all_experiments_are_seen_at_a_glance(ser
 def test_a_key_sees_only_its_own_experiments(tmp_path: Path) -> None:
     with serving(tmp_path / "store.db", open=False) as served:
         store = served.service.store
-        admin = keys.create(store, ["admin"], None, "", "test")
+        admin = keys.create_key_in_store(store, ["admin"], None, "", "test")
         served.post("", SHOP, key=admin)
         served.post("", {**SHOP, "name": "secret"}, key=admin)
-        mine, other = keys.create(store, ["read"], ["shop"], "", "test"), keys.create(store, ["ask"], None, "", "test")
+        mine, other = (
+            keys.create_key_in_store(store, ["read"], ["shop"], "", "test"),
+            keys.create_key_in_store(store, ["ask"], None, "", "test"),
+        )
         assert [e["name"] for e in served.send("GET", "/board/view", key=mine).json()["experiments"]] == ["shop"]
         assert served.send("GET", "/board/secret/view", key=mine).status_code == 403
         assert served.send("GET", "/board/shop/view", key=other).status_code == 403

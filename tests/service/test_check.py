@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Path:
         one.post("", SHOP)
         play([one, two], "shop", 150, seed=5, changes=COME_AND_GO)
         live = one.service.experiment_cache.live_experiments["shop"]
-        one.wait(one.service.history_writer._write_if_due(live))
+        one.wait(one.service.history_writer._write_point_if_due(live))
         one.post("/shop/expire", {"seconds": 0, "reward": 0})
         for status in ("paused", "running"):
             one.post("/shop/status", {"status": status})

@@ -74,7 +74,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("keys") / "store.db", open=False) as served:
-        admin = keys.create(served.service.store, ["admin"], None, "", "test")
+        admin = keys.create_key_in_store(served.service.store, ["admin"], None, "", "test")
         served.post("", SHOP, key=admin)
         yield served
 
@@ -84,12 +84,12 @@ def holders(store: Store) -> Iterator[tuple[str, str | None, set[str], str]]:
     for scope in keys.SCOPES:
         may = set(keys.SCOPES) if scope == "admin" else {scope}
         for where, names in (("all", None), ("this", ["shop"]), ("other", ["another"])):
-            yield f"{scope} of {where}", keys.create(store, [scope], names, "", "test"), may, where
-    token = keys.create(store, keys.SCOPES, None, "", "test")
-    keys.revoke(store, token.split("_")[1], "test")
+            yield f"{scope} of {where}", keys.create_key_in_store(store, [scope], names, "", "test"), may, where
+    token = keys.create_key_in_store(store, keys.SCOPES, None, "", "test")
+    keys.revoke_key_in_store(store, token.split("_")[1], "test")
     time.sleep(keys.REFRESH_SECONDS)  # the service may have read the key before it was revoked
     yield "revoked", token, set(), "nowhere"
-    good = keys.create(store, keys.SCOPES, None, "", "test")
+    good = keys.create_key_in_store(store, keys.SCOPES, None, "", "test")
     yield "wrong secret", good[:-1] + ("0" if good[-1] != "0" else "1"), set(), "nowhere"
     yield "unknown", f"pmb_{'0' * 12}_{'0' * 48}", set(), "nowhere"
     yield "no key at all", "hello", set(), "nowhere"
@@ -136,7 +136,7 @@ def test_the_table_above_has_all_routes(service: Served) -> None:
 
 
 def test_there_are_no_other_ways_in(service: Served) -> None:
-    admin = keys.create(service.service.store, ["admin"], None, "", "test")
+    admin = keys.create_key_in_store(service.service.store, ["admin"], None, "", "test")
     known = {(method, path.partition("?")[0]) for method, path, _, _, _ in ROUTES}
     before = service.get("/shop", key=admin)
     for path in {path for _, path in known}:
@@ -153,7 +153,7 @@ def test_there_are_no_other_ways_in(service: Served) -> None:
     ):  # fmt: skip
         assert service.send("POST", path, key=admin, json={}).status_code in (404, 405), path
     assert service.get("/shop", key=admin) == before
-    other = keys.create(service.service.store, keys.SCOPES, ["another"], "", "test")
+    other = keys.create_key_in_store(service.service.store, keys.SCOPES, ["another"], "", "test")
     for path in ("another%2f..%2fshop/ask", "shop%23another/ask", "shop?name=another", "shop"):
         found = service.send("POST" if path.endswith("ask") else "GET", f"/v1/experiments/{path}", key=other, json={})
         assert found.status_code in (403, 404, 405), path
@@ -167,18 +167,18 @@ def test_the_list_shows_only_what_a_key_may_read(service: Served) -> None:
         (["ask"], None, 0),
         (["admin"], ["shop"], 1),
     ):
-        key = keys.create(store, scopes, names, "", "test")
+        key = keys.create_key_in_store(store, scopes, names, "", "test")
         assert len(service.get("", key=key)["experiments"]) == shown
 
 
 def test_a_key_without_access_learns_nothing_of_what_there_is(service: Served) -> None:
-    key = keys.create(service.service.store, ["ask"], ["another"], "", "test")
+    key = keys.create_key_in_store(service.service.store, ["ask"], ["another"], "", "test")
     answers = {service.refused(f"/{name}/ask", {}, key=key)[0] for name in ("shop", "nothing")}
     assert answers == {403}
 
 
 def test_secrets_are_not_kept(service: Served, tmp_path: Path) -> None:
-    token = keys.create(service.service.store, ["read"], None, "label", "test")
+    token = keys.create_key_in_store(service.service.store, ["read"], None, "label", "test")
     secret = token.split("_")[2]
     service.get("/shop", key=token)
     path = str(service.service.store.url.database)
@@ -193,22 +193,22 @@ def test_secrets_are_not_kept(service: Served, tmp_path: Path) -> None:
 
 def test_a_revoked_key_is_known_after_a_second_and_its_use_is_shown(service: Served) -> None:
     store = service.service.store
-    token = keys.create(store, ["read"], None, "", "test")
+    token = keys.create_key_in_store(store, ["read"], None, "", "test")
     number = token.split("_")[1]
     assert service.send("GET", "/v1/experiments", key=token).status_code == 200
-    service.service.key_cache._store_last_use()
+    service.service.key_cache._write_last_use_of_keys()
     used = next(key for key in keys.list_keys(store) if key.id == number).used
     assert used is not None and abs(used / 1000 - time.time()) < 60
-    keys.revoke(store, number, "test")
+    keys.revoke_key_in_store(store, number, "test")
     time.sleep(1.1 * keys.REFRESH_SECONDS)
     assert service.send("GET", "/v1/experiments", key=token).status_code == 401
     with pytest.raises(ValueError, match="is revoked already"):
-        keys.revoke(store, number, "test")
+        keys.revoke_key_in_store(store, number, "test")
 
 
 def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(service: Served) -> None:
     store = service.service.store
-    token = keys.create(store, ["ask"], None, "", "test")
+    token = keys.create_key_in_store(store, ["ask"], None, "", "test")
     assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 200
     done = threading.Event()
 
@@ -218,7 +218,7 @@ def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(ser
 
     service.wait(occupy())
     try:
-        keys.revoke(store, token.split("_")[1], "test")
+        keys.revoke_key_in_store(store, token.split("_")[1], "test")
         time.sleep(1.2 * keys.REFRESH_SECONDS)
         assert service.send("POST", "/v1/experiments/shop/ask", json={}, key=token).status_code == 401
     finally:
@@ -227,7 +227,7 @@ def test_a_revoked_key_is_known_though_the_process_is_busy_with_other_things(ser
 
 def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
     store = service.service.store
-    token = keys.create(store, ["read"], None, "", "test")
+    token = keys.create_key_in_store(store, ["read"], None, "", "test")
 
     async def seen() -> list[bytes]:
         request = {
@@ -244,7 +244,7 @@ def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
         async def send(message: Any) -> None:
             parts.append(message.get("body", b""))
             if b"moved" in parts[-1]:
-                await asyncio.to_thread(keys.revoke, store, token.split("_")[1], "test")
+                await asyncio.to_thread(keys.revoke_key_in_store, store, token.split("_")[1], "test")
                 await asyncio.sleep(1.2 * keys.REFRESH_SECONDS)
                 await service.service.ask_or_tell("shop", Ask())  # there is news, but not for this key
 
@@ -255,7 +255,7 @@ def test_a_stream_ends_when_its_key_is_revoked(service: Served) -> None:
 
 
 def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Served) -> None:
-    token = keys.create(service.service.store, ["admin"], None, "", "test")
+    token = keys.create_key_in_store(service.service.store, ["admin"], None, "", "test")
     auth = ("anybody", token)
     assert service.send("GET", "/v1/experiments/shop", auth=auth).status_code == 200
     assert service.send("POST", "/v1/experiments/shop/ask", json={}, auth=auth).status_code == 401
@@ -263,7 +263,7 @@ def test_a_browser_may_read_with_the_key_as_password_and_not_write(service: Serv
 
 def test_too_many_requests_are_sent_away(tmp_path: Path) -> None:
     with serving(tmp_path / "store.db", open=False, rate=5.0) as served:
-        token = keys.create(served.service.store, ["admin"], None, "", "test")
+        token = keys.create_key_in_store(served.service.store, ["admin"], None, "", "test")
         answers = [served.send("GET", "/v1/experiments", key=token).status_code for _ in range(30)]
     assert answers[:5] == [200] * 5
     assert 429 in answers
@@ -353,8 +353,8 @@ def test_mistakes_on_the_command_line_are_one_sentence_and_leave_nothing_behind(
 
 def test_who_opens_a_page_is_refused_with_a_page_and_programs_with_json(service: Served) -> None:
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    wrong = keys.create(service.service.store, ["ask"], None, "", "test")
-    reader = keys.create(service.service.store, ["read"], None, "", "test")
+    wrong = keys.create_key_in_store(service.service.store, ["ask"], None, "", "test")
+    reader = keys.create_key_in_store(service.service.store, ["read"], None, "", "test")
     for path, key, status, said in (
         ("/board/", None, 401, "A key is needed"),
         ("/board/shop/", "pmb_0", 401, "This key is not known here"),
@@ -379,8 +379,8 @@ def test_who_opens_a_page_is_refused_with_a_page_and_programs_with_json(service:
 
 def test_a_key_expires_and_is_rotated(service: Served) -> None:
     store = service.service.store
-    admin = keys.create(store, ["admin"], None, "", "test")
-    short = keys.create(store, ["read"], ["shop"], "", "test", expires=now_ms() + 1500)
+    admin = keys.create_key_in_store(store, ["admin"], None, "", "test")
+    short = keys.create_key_in_store(store, ["read"], ["shop"], "", "test", expires=now_ms() + 1500)
     assert service.send("GET", "/v1/experiments/shop", key=short).status_code == 200
     made = service.send("POST", "/v1/keys", key=admin, json={"scopes": ["ask"], "experiments": ["shop"], "days": 30})
     first = made.json()["key"]
@@ -404,7 +404,7 @@ def test_a_key_expires_and_is_rotated(service: Served) -> None:
 
 
 def test_who_lacks_a_scope_is_told_the_command_that_makes_a_key_with_it(service: Served) -> None:
-    reader = keys.create(service.service.store, ["read"], ["shop"], "", "test")
+    reader = keys.create_key_in_store(service.service.store, ["read"], ["shop"], "", "test")
     _, said = service.refused("/shop/tell", {"arm": "A", "reward": 1}, key=reader)
     words = shlex.split(said.partition("pmbandits ")[2])
     done = CliRunner().invoke(app, words)
@@ -413,7 +413,7 @@ def test_who_lacks_a_scope_is_told_the_command_that_makes_a_key_with_it(service:
 
 
 def test_a_key_has_only_so_many_downloads_open_at_once(service: Served) -> None:
-    reader = keys.create(service.service.store, ["read"], ["shop"], "", "test")
+    reader = keys.create_key_in_store(service.service.store, ["read"], ["shop"], "", "test")
     key = next(one for one in keys.list_keys(service.service.store) if one.id == reader.split("_")[1])
     with ExitStack() as held:
         for _ in range(keys.MAX_OPEN["download"]):
@@ -432,7 +432,7 @@ def test_what_strangers_send_to_the_login_page_costs_nothing(service: Served) ->
 
 
 def test_a_browser_logs_in_on_a_page_and_may_then_read_and_not_write(service: Served) -> None:
-    token = keys.create(service.service.store, ["admin"], None, "", "test")
+    token = keys.create_key_in_store(service.service.store, ["admin"], None, "", "test")
     page = {"accept": "text/html"}
     found = service.send("GET", "/board/shop/", headers=page)
     assert found.status_code == 303 and found.headers["location"] == "/login?next=/board/shop/"

@@ -81,13 +81,13 @@ def test_a_database_that_went_back_in_time(database: str, tmp_path: Path, monkey
 def test_a_key_expires_by_the_clock_of_the_store(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(database, open=False) as served:
         store = served.service.store
-        admin = keys.create(store, ["admin"], None, "", "test")
+        admin = keys.create_key_in_store(store, ["admin"], None, "", "test")
         good = served.send("POST", "/v1/keys", key=admin, json={"scopes": ["read"], "days": 1 / 24}).json()["key"]
-        over = keys.create(store, ["read"], None, "", "test", expires=store.now_ms() - 1000)
+        over = keys.create_key_in_store(store, ["read"], None, "", "test", expires=store.now_ms() - 1000)
         for hours in (2, -2):  # the clock of this machine is ahead, or behind
             wrong = time.time_ns() + hours * 3_600_000_000_000
             monkeypatch.setattr(time, "time_ns", lambda wrong=wrong: wrong)
-            served.wait(served.service.key_cache._reload())
+            served.wait(served.service.key_cache._reload_keys())
             assert served.send("GET", "/v1/experiments", key=good).status_code == 200
             assert served.send("GET", "/v1/experiments", key=over).status_code == 401
             made = served.send("POST", "/v1/keys", key=admin, json={"scopes": ["read"], "days": 1 / 24}).json()["key"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.service.randomised import Draws, new_probabilities, uniform
+from pmbandits.service.randomised import Draws, probabilities_event_data, uniform_from_numbers
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, serving
 from tests.service.test_processes import policy_of
@@ -29,24 +29,24 @@ def test_draws_have_their_probabilities() -> None:
             seen = sum(drawn == arm for drawn, _ in found)
             assert abs(seen - n * p) < 4.5 * np.sqrt(n * p * (1 - p))
             assert {share for drawn, share in found if drawn == arm} == {p}
-    other = [uniform(6, seq) for seq in range(1, n + 1)]
-    mine = [uniform(5, seq) for seq in range(1, n + 1)]
+    other = [uniform_from_numbers(6, seq) for seq in range(1, n + 1)]
+    mine = [uniform_from_numbers(5, seq) for seq in range(1, n + 1)]
     assert abs(np.corrcoef(mine, other)[0, 1]) < 0.025, "two experiments draw independently"
     assert abs(np.corrcoef(mine[1:], mine[:-1])[0, 1]) < 0.025 and abs(np.mean(mine) - 0.5) < 0.008
 
 
 def test_probabilities_follow_the_mixture_and_leave_no_arm_out() -> None:
     policy = pmb.Track("gini", names=["A", "B", "C"], support=pmb.Binary())
-    assert json.loads(new_probabilities(policy)) == {"round": 0, "probabilities": [1 / 3] * 3}
+    assert json.loads(probabilities_event_data(policy)) == {"round": 0, "probabilities": [1 / 3] * 3}
     for k in range(3000):
         arm = policy.ask()
         policy.tell(arm, float(arm == 0 or k % 5 == 0))
-    found = np.array(json.loads(new_probabilities(policy))["probabilities"])
+    found = np.array(json.loads(probabilities_event_data(policy))["probabilities"])
     floor = np.sqrt(3 / 3000)
     assert np.allclose(found, (1 - floor) * policy.mixture + floor / 3, atol=1e-3)
     policy.pause("B")
     policy.add_arm("D")
-    found = np.array(json.loads(new_probabilities(policy))["probabilities"])
+    found = np.array(json.loads(probabilities_event_data(policy))["probabilities"])
     assert found[1] == 0.0 and found.sum() == pytest.approx(1.0)
     assert found[[0, 2, 3]] == pytest.approx(1 / 3), "arms came and went: they are explored anew"
 

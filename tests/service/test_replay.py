@@ -93,13 +93,13 @@ def test_a_process_that_knows_more_than_the_store_saves_nothing(tmp_path: Path) 
             served.service.experiment_cache._save_snapshot(1, replay)
             served.service.history_writer._write(1, replay)
             replay.digest = before
-        kept = store.snapshot(1)
+        kept = store.newest_snapshot(1)
         assert kept is not None and (kept.seq, kept.digest) == (10, live.replay.digest)
         assert [point["seq"] for point in history.stored_points(store, 1, 0)] == [10]
         with store.write_transaction() as connection:
             connection.exec_driver_sql("UPDATE snapshots SET digest = digest + 1")
     with serving(tmp_path / "store.db") as served:
-        assert served.service.store.snapshot(1) is None, "a saved policy of other events is dropped"
+        assert served.service.store.newest_snapshot(1) is None, "a saved policy of other events is dropped"
         assert served.post("/shop/ask")["ticket"] == 11
 
 

@@ -74,14 +74,14 @@ def test_settings_come_from_options_then_environment_then_file(tmp_path: Path, m
 def test_traces_are_made_where_packages_and_variables_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     application = object()
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
-    assert request_log.with_traces(application) is application
+    assert request_log.with_opentelemetry_traces(application) is application
     monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
     module = types.ModuleType("opentelemetry.instrumentation.asgi")
     module.OpenTelemetryMiddleware = lambda inner: ("traced", inner)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", module)
     for name in ("opentelemetry", "opentelemetry.instrumentation"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    assert request_log.with_traces(application) == ("traced", application)
+    assert request_log.with_opentelemetry_traces(application) == ("traced", application)
 
 
 def test_a_request_is_a_span_of_the_real_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_request_is_a_span_of_the_real_opentelemetry(monkeypatch: pytest.Monke
         await send({"type": "http.response.start", "status": 503, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    application = request_log.with_traces(refuse)
+    application = request_log.with_opentelemetry_traces(refuse)
     assert application is not refuse
     transport = httpx.ASGITransport(app=application)
 

@@ -360,13 +360,13 @@ def test_a_run_file_whose_moments_cannot_be_is_refused(tmp_path: Path) -> None:
     ):
         said = {**run.provenance, "best": {**run.provenance["best"], **change}}
         pq.write_table(
-            files.with_provenance(run.to_arrow().replace_schema_metadata(None), said), tmp_path / "bad.parquet"
+            files.table_with_provenance(run.to_arrow().replace_schema_metadata(None), said), tmp_path / "bad.parquet"
         )
         with pytest.raises(ValueError, match="not a run file"):
             pmb.Run.load(tmp_path / "bad.parquet")
     without = {**run.provenance, "best": {k: v for k, v in run.provenance["best"].items() if k != "moments"}}
     pq.write_table(
-        files.with_provenance(run.to_arrow().replace_schema_metadata(None), without), tmp_path / "bad.parquet"
+        files.table_with_provenance(run.to_arrow().replace_schema_metadata(None), without), tmp_path / "bad.parquet"
     )
     with pytest.raises(ValueError, match="not a run file"):
         pmb.Run.load(tmp_path / "bad.parquet")

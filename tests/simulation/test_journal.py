@@ -22,7 +22,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.simulation import JournalWarning, prepare, workers
-from pmbandits.simulation.journal import Journal, decode, encode
+from pmbandits.simulation.journal import Journal, decode_trials, encode_trials
 from tests.helpers import allow_interrupts
 
 GINI = pmb.GiniDeviation()
@@ -422,7 +422,7 @@ def identity(**changes: Any) -> str:
         "seed": 1,
         "checkpoints": 4,
     }
-    return prepare.prepare(**{**given, **changes}).identity
+    return prepare.prepare_experiment(**{**given, **changes}).identity
 
 
 def hump(u: Any) -> Any:
@@ -554,7 +554,7 @@ def finished_trials(folder: Path) -> int:
     while at + RECORD_HEADER.size <= len(content):
         start = at + RECORD_HEADER.size
         at = start + RECORD_HEADER.unpack_from(content, at)[0]
-        found += len(decode(content[start:at])) if at <= len(content) else 0
+        found += len(decode_trials(content[start:at])) if at <= len(content) else 0
     return found
 
 
@@ -635,15 +635,15 @@ SMALL: dict[str, Any] = {
 )
 def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, name: str, change: Any) -> None:
     pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
-    identity = prepare.prepare(**SMALL, seed=0, checkpoints=None).identity
+    identity = prepare.prepare_experiment(**SMALL, seed=0, checkpoints=None).identity
     with Journal(tmp_path, identity) as journal:
         payloads = list(journal.records())
-    rows = decode(payloads[0])
+    rows = decode_trials(payloads[0])
     rows[0][name] = change(rows[0][name])
     (tmp_path / "journal.bin").unlink()
     (tmp_path / "run.parquet").unlink()
     with Journal(tmp_path, identity) as journal:
-        journal.append(encode(rows))
+        journal.append(encode_trials(rows))
     before = (tmp_path / "journal.bin").read_bytes()
     with pytest.raises(ValueError, match=r"nothing was overwritten"):
         pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
@@ -653,8 +653,8 @@ def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, na
 @pytest.mark.parametrize("size", [2**40, -1, 3])
 def test_a_record_cannot_have_more_numbers_than_bytes(size: int) -> None:
     row = {"entry": 0, "trial": 1, "seconds": 0.5, "pulls": [1, 2], "mixture": [0.5, 0.5], "ends": []}
-    payload = bytearray(encode([row]))
-    assert decode(bytes(payload))[0]["pulls"].tolist() == [1, 2]
+    payload = bytearray(encode_trials([row]))
+    assert decode_trials(bytes(payload))[0]["pulls"].tolist() == [1, 2]
     payload[24:32] = size.to_bytes(8, "little", signed=True)
     with pytest.raises(ValueError, match="cannot be read"):
-        decode(bytes(payload))
+        decode_trials(bytes(payload))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.simulation.prepare import prepare
+from pmbandits.simulation.prepare import prepare_experiment
 from pmbandits.simulation.spec import read_spec
 from tests.helpers import python
 
@@ -47,11 +47,11 @@ def test_regret_is_against_the_best_mixture_within_the_limits() -> None:
 
 def test_without_limits_a_run_is_the_run_that_it_was() -> None:
     plain, none = (
-        prepare("gini", COINS, "track", 100, 2, 0, None),
-        prepare("gini", COINS, "track", 100, 2, 0, None, shares="A <= 1"),
+        prepare_experiment("gini", COINS, "track", 100, 2, 0, None),
+        prepare_experiment("gini", COINS, "track", 100, 2, 0, None, shares="A <= 1"),
     )
     assert plain.identity == none.identity and "shares" not in plain.spec
-    other = prepare("gini", COINS, "track", 100, 2, 0, None, shares="A <= 0.5")
+    other = prepare_experiment("gini", COINS, "track", 100, 2, 0, None, shares="A <= 0.5")
     assert other.identity != plain.identity
 
 
@@ -66,14 +66,14 @@ def test_a_specification_has_limits_in_all_forms(tmp_path: Path) -> None:
     ):
         path = tmp_path / "spec.toml"
         path.write_text(head.format(text) + tail)
-        experiment = prepare(**read_spec(path))
+        experiment = prepare_experiment(**read_spec(path))
         assert experiment.spec["shares"] == wanted
         assert str(experiment.entries[0].policy.limits) == wanted  # type: ignore[union-attr]
     path.write_text(head.format("") + tail + 'shares = "B <= 0.3"\n')
-    assert str(prepare(**read_spec(path)).entries[0].policy.limits) == "B <= 0.3"  # type: ignore[union-attr]
+    assert str(prepare_experiment(**read_spec(path)).entries[0].policy.limits) == "B <= 0.3"  # type: ignore[union-attr]
     path.write_text(head.format('shares = "Z >= 10%"') + tail)
     with pytest.raises(ValueError, match="unknown arm"):
-        prepare(**read_spec(path))
+        prepare_experiment(**read_spec(path))
     path.write_text(head.format("shares = 3") + tail)
     with pytest.raises(ValueError, match="shares"):
         read_spec(path)
@@ -110,8 +110,8 @@ def test_without_limits_no_linear_program_is_solved(monkeypatch: pytest.MonkeyPa
 def test_without_a_folder_nothing_is_packed_for_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     from pmbandits.simulation import execute, workers
 
-    monkeypatch.delattr(workers, "encode")
-    monkeypatch.delattr(execute, "decode")
+    monkeypatch.delattr(workers, "encode_trials")
+    monkeypatch.delattr(execute, "decode_trials")
     assert pmb.simulate("gini", COINS, "uniform", 10, trials=3, n_jobs=2).trials == (0, 1, 2)
 
 

@@ -16,7 +16,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.simulation import PolicyError, Rewards, policy_seed, workers
-from pmbandits.simulation.journal import Journal, decode
+from pmbandits.simulation.journal import Journal, decode_trials
 
 BANDIT = pmb.Bandit.bernoulli([0.3, 0.5, 0.6])
 FULL = (1 << 64) - 1
@@ -413,7 +413,7 @@ def test_the_trials_before_a_failure_in_the_same_task_are_kept(tmp_path: Path, b
     assert 'raise OSError("the disk is full")' in "".join(traceback.format_exception(caught.value))
     identity = json.loads((tmp_path / "spec.json").read_text())["identity"]
     with Journal(tmp_path, identity) as journal:
-        kept = {row["trial"] for record in journal.records() for row in decode(record)}
+        kept = {row["trial"] for record in journal.records() for row in decode_trials(record)}
     assert {0, 1, 2} <= kept
     assert 3 not in kept
 

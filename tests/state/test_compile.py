@@ -89,12 +89,12 @@ def test_the_fingerprint_follows_every_source_file(tmp_path: Path) -> None:
     kernel_file, plain = tmp_path / "k.py", tmp_path / "p.py"
     kernel_file.write_text("@kernel\ndef f(x):\n    return x\n")
     plain.write_text("x = 1\n")
-    first = _compile.fingerprint([kernel_file, plain])
-    assert _compile.fingerprint([plain, kernel_file]) == first  # the order of the file system does not matter
+    first = _compile.hash_of_files([kernel_file, plain])
+    assert _compile.hash_of_files([plain, kernel_file]) == first  # the order of the file system does not matter
     plain.write_text("x = 2\n")
-    second = _compile.fingerprint([kernel_file, plain])
+    second = _compile.hash_of_files([kernel_file, plain])
     kernel_file.write_text("@kernel\ndef f(x):\n    return x + 1\n")
-    assert len({first, second, _compile.fingerprint([kernel_file, plain])}) == 3
+    assert len({first, second, _compile.hash_of_files([kernel_file, plain])}) == 3
 
 
 def test_the_fingerprint_tells_files_of_one_name_in_two_folders_apart(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_the_fingerprint_tells_files_of_one_name_in_two_folders_apart(tmp_path: 
     for path, text in ((one, "@kernel\nx = 1\n"), (two, "@kernel\nx = 2\n")):
         path.parent.mkdir()
         path.write_text(text)
-    before = _compile.fingerprint([one, two])
+    before = _compile.hash_of_files([one, two])
     one.write_text("@kernel\nx = 2\n")
     two.write_text("@kernel\nx = 1\n")
-    assert _compile.fingerprint([one, two]) != before
+    assert _compile.hash_of_files([one, two]) != before
 
 
 DIVIDE = """
@@ -159,7 +159,7 @@ def _home(module: str, name: str) -> Path:
 
 
 def test_the_cache_depends_on_every_file_from_which_kernels_take_names() -> None:
-    listed, checked = set(_compile.compiled_files(_compile.PACKAGE)), 0
+    listed, checked = set(_compile.source_files_of_machine_code(_compile.PACKAGE)), 0
     for file in _compile.PACKAGE.rglob("*.py"):
         tree = ast.parse(file.read_text())
         kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and _decorators(node) & KERNELS]
@@ -179,7 +179,9 @@ def test_the_cache_depends_on_every_file_from_which_kernels_take_names() -> None
 
 
 def test_only_files_that_are_compiled_count() -> None:
-    listed = {str(path.relative_to(_compile.PACKAGE)) for path in _compile.compiled_files(_compile.PACKAGE)}
+    listed = {
+        str(path.relative_to(_compile.PACKAGE)) for path in _compile.source_files_of_machine_code(_compile.PACKAGE)
+    }
     assert {"supports.py", "mixtures/_lazy_argmax.py", "policies/pm_ucb.py", "metrics/families/powers.py"} <= listed
     for name in ("plots.py", "engine/policy.py", "engine/policy_file.py", "simulation/run.py", "advice/recommend.py"):
         assert name not in listed

@@ -26,7 +26,7 @@ from pmbandits.state.layout import (
     SCALARS,
     SIZES,
     memory_layout_for,
-    own_fields,
+    policy_own_fields,
     types_and_words_of_scalars,
     words_of_own_fields,
 )
@@ -34,7 +34,7 @@ from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state
 
 DECLARED: dict[str, type] = {"mine": int, "yours": float, **{f"own_{k}": (int, float)[k % 2] for k in range(N_OWN - 2)}}
-OWN = own_fields(DECLARED)
+OWN = policy_own_fields(DECLARED)
 sizes = hyp.tuples(*(hyp.integers(0, 9) for _ in SIZES))
 
 
@@ -95,7 +95,7 @@ def test_what_changes_lies_before_the_pool_and_the_pool_before_what_stays(row: t
 @pytest.mark.parametrize("name", [*SIZES, *BY_NAME])
 def test_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"has a field '{name}' already"):
-        own_fields({name: int})
+        policy_own_fields({name: int})
     with pytest.raises(ValueError, match="already"):
         state(**{name: float})
 
@@ -103,11 +103,11 @@ def test_a_name_that_is_taken_is_refused(name: str) -> None:
 def test_names_and_types_that_cannot_be_are_refused() -> None:
     for name in ("_hidden", "two words", ""):
         with pytest.raises(ValueError, match="cannot be the name"):
-            own_fields({name: int})
+            policy_own_fields({name: int})
     with pytest.raises(TypeError, match="int, float"):
-        own_fields({"mine": bool})
+        policy_own_fields({"mine": bool})
     with pytest.raises(ValueError, match=f"{N_OWN} numbers and arrays of its own, but {N_OWN + 1}"):
-        own_fields({**DECLARED, "one_more": int})
+        policy_own_fields({**DECLARED, "one_more": int})
 
 
 @pytest.mark.parametrize("name", sorted(name for name, cls in REGISTRY.items() if "pmbandits." in cls.__module__))
@@ -124,7 +124,7 @@ def test_arrays_of_a_policys_own_are_seen_by_python_and_by_kernels_also_after_th
         "turn": own_field(int, "", "cleared"),
         "last": own_field(int, "n_grid"),
     }
-    memory = Memory.allocate({"n_arms": 3, "n_grid": 2}, own_fields({"plain": int, **mine}))
+    memory = Memory.allocate({"n_arms": 3, "n_grid": 2}, policy_own_fields({"plain": int, **mine}))
     memory.first[2, 1], memory.turn, memory.plain, memory.last[1] = 0.5, 7, 9, 4
     larger = memory.resized(n_grid=5, reward_capacity=40)
     assert [field.name for field in larger.fields[-3:]] == ["first", "turn", "last"]

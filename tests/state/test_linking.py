@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pmbandits.state import linking
-from pmbandits.state.layout import own_fields
-from pmbandits.state.linking import address, dispatch_table, make_caller, make_pointer_getter, shared, step
+from pmbandits.state.layout import policy_own_fields
+from pmbandits.state.linking import dispatch_table, kernel_address, make_caller, make_pointer_getter, shared, step
 from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import state, unpack
 
@@ -25,7 +25,7 @@ unpack_own, unpack_other = state(mine=float), state(yours=int, mine=int)
 
 
 def memory(**own: type) -> Memory:
-    made = Memory.allocate({"n_arms": 3}, own_fields(own))
+    made = Memory.allocate({"n_arms": 3}, policy_own_fields(own))
     made.sums[:] = FLOATS
     return made
 
@@ -156,7 +156,7 @@ def test_a_kernel_can_be_called_by_an_address_that_is_handed_over() -> None:
     def both(here, there, ints, floats):  # type: ignore[no-untyped-def]
         return call(here, ints, floats), call(there, ints, floats)
 
-    at = [address(kernel, "ints, floats -> int") for kernel in (double, triple)]
+    at = [kernel_address(kernel, "ints, floats -> int") for kernel in (double, triple)]
     assert both(*at, INTS, FLOATS) == (4, 6)
     with pytest.raises(NotImplementedError):
         call(at[0], INTS, FLOATS)
@@ -202,7 +202,7 @@ def test_a_number_whose_kernel_cannot_be_compiled_is_an_error() -> None:
 def test_a_kernel_that_returns_something_else_is_refused() -> None:
     half = numba.njit(lambda ints, floats: 0.5 * ints[2])
     with pytest.raises(TypeError, match=r"float64.* int64\."):
-        address(half, "ints, floats -> int")
+        kernel_address(half, "ints, floats -> int")
 
 
 def test_a_kernel_can_be_handed_over_by_its_address() -> None:
@@ -254,7 +254,7 @@ def test_compiled_kernels_are_found_again_on_disk(tmp_path: Path) -> None:
     assert said[0][0] == said[1][0] == said[2][0]
     first, *others = (line[1] for line in said)
     assert not first.endswith(" 0") and all(line.endswith(" 0") for line in others)  # compiled, then found
-    assert "'pairwise_ascent'" not in first  # what is not reached is not compiled
+    assert "'pairwise_ascent_in_place'" not in first  # what is not reached is not compiled
 
 
 def test_ctrl_c_waits_until_the_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,9 +272,9 @@ def test_ctrl_c_waits_until_the_kernel_is_compiled(monkeypatch: pytest.MonkeyPat
         if pressed:
             pressed.pop()
             raise KeyboardInterrupt
-        return address(own, signature)
+        return kernel_address(own, signature)
 
-    monkeypatch.setattr(linking, "address", interrupted)
+    monkeypatch.setattr(linking, "kernel_address", interrupted)
     monkeypatch.setattr(linking._thread, "interrupt_main", lambda: after.append(True))
     assert ask(1) == 2
     for timer in linking.threading.enumerate():

@@ -8,12 +8,14 @@ import pickle
 import numpy as np
 import pytest
 
-from pmbandits.state.layout import own_fields
+from pmbandits.state.layout import policy_own_fields
 from pmbandits.state.memory import Memory
 
 
 def make() -> Memory:
-    return Memory.allocate({"n_arms": 3, "n_grid": 2, "reward_capacity": 4}, own_fields({"mine": int, "yours": float}))
+    return Memory.allocate(
+        {"n_arms": 3, "n_grid": 2, "reward_capacity": 4}, policy_own_fields({"mine": int, "yours": float})
+    )
 
 
 def test_numbers_and_arrays_are_read_and_written_by_name() -> None:

@@ -127,7 +127,9 @@ def test_the_seconds_of_a_compiled_trial_are_those_of_playing(clock: Clock, monk
     """Whatever is compiled in the middle of the loop is taken off."""
     from pmbandits.simulation import _kernels
 
-    monkeypatch.setattr(_kernels, "play", lambda *given, real=_kernels.play: (fresh()(1.0), real(*given))[1])
+    monkeypatch.setattr(
+        _kernels, "play_until_stopped", lambda *given, real=_kernels.play_until_stopped: (fresh()(1.0), real(*given))[1]
+    )
     bandit = pmb.Bandit.bernoulli([0.4, 0.9])
     run = pmb.simulate("gini", bandit, pmb.Uniform(), 50, trials=3, n_jobs=1)
     assert clock.compiled >= 3

@@ -45,7 +45,7 @@ def test_values_of_atoms_are_the_sum_over_points(metric: pmb.Distortion) -> None
     assert table.values(metric, grid) == pytest.approx(expected, rel=1e-12)
     assert [table.value(metric, row) for row in grid] == pytest.approx(expected, rel=1e-12)
     assert table.values(metric) == pytest.approx([choquet(metric, [arm], np.ones(1)) for arm in arms], rel=1e-12)
-    part = table.restrict_to([2, 0], grid[0])
+    part = table.table_of_some_arms([2, 0], grid[0])
     assert part.value(metric, np.array([0.2, 0.3, 0.5])) == pytest.approx(
         choquet(metric, arms, np.array([0.3, 0.0, 0.2, 0.0]) + 0.5 * grid[0]), rel=1e-12
     )

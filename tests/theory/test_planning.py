@@ -43,11 +43,13 @@ def test_the_bounds_columns_are_the_shortest_horizons_at_which_the_bounds_hold(p
 def test_the_simulated_column_reaches_the_target_where_it_says() -> None:
     plan = theory.plan(GINI, TWO, target_regret=0.004, policy="pmetc", seed=3)
     column = plan.by_simulation
-    regrets = planning._simulated_regret(TWO, GINI, pmb.PMETC(horizon=int(column.horizon)), int(column.horizon), 20, 3)
+    regrets = planning._simulated_final_regrets(
+        TWO, GINI, pmb.PMETC(horizon=int(column.horizon)), int(column.horizon), 20, 3
+    )
     assert regrets.mean() == pytest.approx(column.regret)
     assert regrets.mean() + 2 * regrets.std(ddof=1) / math.sqrt(20) <= 0.004
     half = int(column.horizon) // 2
-    before = planning._simulated_regret(TWO, GINI, pmb.PMETC(horizon=half), half, 20, 3)
+    before = planning._simulated_final_regrets(TWO, GINI, pmb.PMETC(horizon=half), half, 20, 3)
     assert before.mean() + 2 * before.std(ddof=1) / math.sqrt(20) > 0.004
     assert column.horizon < plan.by_tight_set.horizon
     assert column.epsilon == pytest.approx(pmb.PMETC(horizon=int(column.horizon)).bind(GINI, 2, pmb.Binary()).epsilon)
@@ -55,11 +57,11 @@ def test_the_simulated_column_reaches_the_target_where_it_says() -> None:
 
 def test_simulated_regret_is_that_of_the_average_mixture() -> None:
     horizon = 500
-    found = planning._simulated_regret(TWO, GINI, pmb.Uniform(), horizon, 3, 0)
+    found = planning._simulated_final_regrets(TWO, GINI, pmb.Uniform(), horizon, 3, 0)
     # equal shares of .4 and .9: mean .65
     assert found == pytest.approx(np.full(3, 0.25 - 0.65 * 0.35), abs=1e-12)
-    again = planning._simulated_regret(TWO, GINI, pmb.PMETC(horizon=horizon), horizon, 3, 7)
-    assert (again == planning._simulated_regret(TWO, GINI, pmb.PMETC(horizon=horizon), horizon, 3, 7)).all()
+    again = planning._simulated_final_regrets(TWO, GINI, pmb.PMETC(horizon=horizon), horizon, 3, 7)
+    assert (again == planning._simulated_final_regrets(TWO, GINI, pmb.PMETC(horizon=horizon), horizon, 3, 7)).all()
 
 
 def test_cirts_plan_is_its_theorem() -> None:

@@ -109,11 +109,11 @@ def test_the_three_forms_have_the_same_cells(number: int) -> None:
 
 
 def test_every_formula_of_the_library_is_written_in_ascii_mathematics() -> None:
-    from pmbandits.theory.tables import _latex_formula
+    from pmbandits.theory.tables import _formula_to_latex
 
     for metric in SMOOTH:
         if len(metric.terms) == 1:
-            assert _latex_formula(metric.formula).isascii(), metric.formula
+            assert _formula_to_latex(metric.formula).isascii(), metric.formula
 
 
 @pytest.mark.parametrize("bad", [0, 5, "one", 1.5])

@@ -14,7 +14,7 @@ from pmbandits.advice.curves import AxisScale, RewardCurves
 from pmbandits.advice.numbers import percent
 from pmbandits.advice.sentences import number_format
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.palette import COLOURS, colour
+from pmbandits.palette import COLOURS, arm_colour
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
@@ -28,7 +28,7 @@ def share_parts(advice: Advice) -> list[dict[str, Any]]:
     """The parts of a bar of the recommended shares, the largest first."""
     played = sorted(np.flatnonzero(advice.weights > 0.0).tolist(), key=lambda k: -advice.weights[k])
     return [
-        {"name": advice.names[k], "share": percent(float(advice.weights[k])), "colour": colour(k),
+        {"name": advice.names[k], "share": percent(float(advice.weights[k])), "colour": arm_colour(k),
          "width": 100.0 * float(advice.weights[k])}
         for k in played
     ]  # fmt: skip
@@ -64,7 +64,7 @@ def score_dots(advice: Advice, most: int) -> Dots:
                 "at": 100.0 * scale.place(score) if isfinite(score) else None,
                 "from": 100.0 * scale.place(between[0]) if between else None,
                 "width": 100.0 * (scale.place(between[1]) - scale.place(between[0])) if between else None,
-                "colour": colour(k) if k >= 0 else "var(--ink)",
+                "colour": arm_colour(k) if k >= 0 else "var(--ink)",
                 "chosen": k < 0 or advice.weights[k] == 1.0,
             }
             for name, score, between, k in shown
@@ -114,7 +114,7 @@ def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     scale = AxisScale(low, high, curves.linear_width)
     at = np.repeat(np.arange(curves.grid.size), 2)
     lines = [
-        (advice.names[k], row[at[:-1]], colour(k)) for k, row in zip(shown, curves.survival, strict=True)
+        (advice.names[k], row[at[:-1]], arm_colour(k)) for k, row in zip(shown, curves.survival, strict=True)
     ]  # steps: each share holds until the next reward
     ticks = [(v, f"{v:,.10g}") for v in scale.ticks()]
     share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]

@@ -195,7 +195,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     if rivals:
         p_values = (0.0, 0.0) if not ahead else _p_values(ahead, cross_fit if used.size > 1 else None, matters)
         p, guarded_p = _p_values_with_arms_tested_by_bands(metric, problem, weights, p_values, by_bands, alpha)
-    found = make_evidence(
+    found = evidence_of_mixture(
         metric,
         problem,
         weights,
@@ -263,7 +263,7 @@ def _winners_curse_bias(utilities: FloatArray, errors: FloatArray, best: int) ->
     return max(float(away[np.arange(picked.size), picked].mean()), 0.0)
 
 
-def make_evidence(
+def evidence_of_mixture(
     metric: Distortion, problem: Problem, weights: FloatArray, alone: Sequence[UtilityEstimate], **decided: Any
 ) -> Evidence:
     """The evidence on a mixture, with the standard errors of the mixture and of the single arms filled in."""
@@ -292,7 +292,7 @@ def best_mixture(metric: Distortion, problem: Problem, arm_utilities: FloatArray
     if count == 1 or metric.shape in ("convex", "linear"):
         return top
     most = 1_024 if metric.shape == "neither" else 1 << 20
-    distributions = [_thinned_atoms(sample, most) for sample in problem.samples]
+    distributions = [_atoms_of_thinned_sample(sample, most) for sample in problem.samples]
     if count > _MOST_ORACLE_ARMS:  # few arms at a time; of those that are searched among, the best alone
         return approximate_best_mixture_and_arm(metric, problem.samples)[0]
     best = oracle(
@@ -368,11 +368,14 @@ def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sampl
         return top, best_arm
     points = np.unique(np.concatenate([samples[k].x[:3] for k in present]))
     if points.size <= 2 and all(samples[k].x.size <= 2 for k in present):
-        best = oracle(metric, Bandit([_thinned_atoms(samples[k], 2) for k in present]))
+        best = oracle(metric, Bandit([_atoms_of_thinned_sample(samples[k], 2) for k in present]))
         weights = _scatter_weights(best.weights, present, count)
     elif metric.shape == "concave":
         pool = SurvivalTable.from_atoms(
-            [_thinned_atoms(samples[k], max(_CONCAVE_POINTS // max(len(present) // 20, 1), 16)) for k in present]
+            [
+                _atoms_of_thinned_sample(samples[k], max(_CONCAVE_POINTS // max(len(present) // 20, 1), 16))
+                for k in present
+            ]
         )
         start = np.full(len(present), 1.0 / len(present))
         scale = max(float(np.abs(alone[present]).max()), 1e-12 * float(pool.cell_widths.sum()), 1e-300)
@@ -381,7 +384,7 @@ def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sampl
     else:
         candidates = sorted(present, key=lambda k: -alone[k])[:_MOST_SEARCH_ARMS]
         grid = start_mixtures(len(candidates))
-        pool = SurvivalTable.from_atoms([_thinned_atoms(samples[k], _SEARCH_POINTS) for k in candidates])
+        pool = SurvivalTable.from_atoms([_atoms_of_thinned_sample(samples[k], _SEARCH_POINTS) for k in candidates])
         values = pool.values(metric, grid)
         weights = _scatter_weights(grid[int(np.argmax(values))], candidates, count)
     weights = np.where(weights < 1e-3, 0.0, weights)
@@ -426,7 +429,7 @@ def holm_rejections(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_
     return out
 
 
-def _thinned_atoms(sample: Sample, most: int) -> Atoms:
+def _atoms_of_thinned_sample(sample: Sample, most: int) -> Atoms:
     x, p, _ = coarsen(sample.x, sample.p, most)
     return Atoms(x, p / p.sum())
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pmbandits._plot_style import pyplot_in_library_style, save_figure
 from pmbandits.advice.curves import quantile
-from pmbandits.advice.sentences import verdict
-from pmbandits.palette import COLOURS, MIXTURE, arm_line_style, colour
+from pmbandits.advice.sentences import short_verdict
+from pmbandits.palette import COLOURS, MIXTURE, arm_colour, arm_line_style
 from pmbandits.plots import plot_arms
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
             for k in chosen:
                 distorted = np.asarray(advice.metric(1.0 - advice.estimates[k].cdf(points)))
                 label = f"{advice.names[k]}: {advice.arms[k].utility:.3g}"
-                middle.step(points, distorted, where="post", color=colour(k), ls=arm_line_style(k), lw=1.8, label=label)
+                middle.step(
+                    points, distorted, where="post", color=arm_colour(k), ls=arm_line_style(k), lw=1.8, label=label
+                )
             if len(advice.mixture) > 1:
                 above = sum(w * (1.0 - e.cdf(points)) for w, e in zip(advice.weights, advice.estimates, strict=True))
                 distorted, label = (
@@ -52,7 +54,7 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
         labels = [advice.arms[k].name for k in chosen]
         values = [advice.arms[k].utility for k in chosen]
         spans = [advice.arms[k].interval for k in chosen]
-        colours = [colour(k) for k in chosen]
+        colours = [arm_colour(k) for k in chosen]
         if len(advice.mixture) > 1:
             labels, values, spans = [*labels, "mixture"], [*values, advice.value], [*spans, advice.interval]
             colours.append(MIXTURE)
@@ -66,16 +68,16 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
         right.set_xticks(places, labels, rotation=30 if len(labels) > 4 else 0)
         right.set_ylabel("score")
         right.axhline(0.0, color="0.6", lw=0.8)
-        right.set_title(f"score{', with intervals' if known.any() else ''}: {verdict(advice)}")
+        right.set_title(f"score{', with intervals' if known.any() else ''}: {short_verdict(advice)}")
         left_out = len(advice.arms) - len(chosen)
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, that score less, are not drawn", ha="center", fontsize=9)
-        _crop_to_readable(advice, chosen, (left, middle))
+        _crop_axes_to_readable_rewards(advice, chosen, (left, middle))
     save_figure(figure, path)
     return left, middle, right
 
 
-def _crop_to_readable(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
+def _crop_axes_to_readable_rewards(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
     """Cut off the furthest rewards where they would squeeze all others into a line, and say so."""
     cuts = [quantile(advice.log.arms[k].all, (0.05, 0.25, 0.5, 0.75, 0.95)) for k in chosen]
     ends = min(float(q[0]) for q in cuts), max(float(q[-1]) for q in cuts)
@@ -102,7 +104,7 @@ def plot_advice_table(advice: Sequence[Advice], *, path: str | Path | None = Non
             k = advice[0].names.index(name)
             share = np.array([100 * a.mixture.get(name, 0.0) for a in advice])
             hatch = "" if k < len(COLOURS) else "//"
-            ax.barh(rows, share, left=start, color=colour(k), hatch=hatch, height=0.62, label=name)
+            ax.barh(rows, share, left=start, color=arm_colour(k), hatch=hatch, height=0.62, label=name)
             start += share
         ax.set_yticks(rows, [f"{a.metric!r}" for a in advice])
         ax.invert_yaxis()

@@ -21,7 +21,7 @@ from pmbandits.constraints.polytope import Polytope
 from pmbandits.logs import coarsen
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.concave import maximise_concave
-from pmbandits.optimize.search import improve_by_exchanges
+from pmbandits.optimize.search import improve_by_weight_exchanges
 from pmbandits.tables.distributions import Atoms
 from pmbandits.tables.survival_table import SurvivalTable
 
@@ -154,7 +154,7 @@ class Preview:
         starts = np.vstack((eye, *pairs, rng.dirichlet(np.full(count, 0.3), _RANDOM_STARTS)))
         values = values_at(starts)
         chosen = [starts[k] for k in np.argsort(-values, kind="stable")[:_IMPROVED_STARTS]]
-        improved = [improve_by_exchanges(values_at, start, _SMALLEST_MOVE, _MOST_EXCHANGES) for start in chosen]
+        improved = [improve_by_weight_exchanges(values_at, start, _SMALLEST_MOVE, _MOST_EXCHANGES) for start in chosen]
         shares, _ = max(improved, key=lambda pair: pair[1])
         return np.asarray(shares @ columns)
 

@@ -15,7 +15,7 @@ from pmbandits.advice.standard_errors import (
     Guard,
     RewardRange,
     UtilityEstimate,
-    mixture_estimate,
+    mixture_utility_estimate,
     n_rewards_or_units,
     pseudo_rewards_for,
 )
@@ -90,7 +90,7 @@ class Problem:
 
     def estimate(self, metric: Distortion, weights: FloatArray) -> UtilityEstimate:
         """The utility of a mixture of all rewards, with its standard error."""
-        return mixture_estimate(metric, weights, self.samples, self.guard, self.clusters)
+        return mixture_utility_estimate(metric, weights, self.samples, self.guard, self.clusters)
 
     def cross_fitting_splits(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Several divisions of the parts into those that choose and those that measure.

@@ -181,12 +181,12 @@ def advise(
     >>> advice.verdict, {name: round(share, 1) for name, share in advice.mixture.items()}
     ('real', {'a': 0.5, 'b': 0.5})
     """
-    level = _validation.within("level", level, 0.5, 1.0, open_hi=True)
-    splits = _validation.whole("splits", splits, 1, 56)
-    seed = _validation.whole("seed", seed, 0, 2**40)
+    level = _validation.check_within("level", level, 0.5, 1.0, open_hi=True)
+    splits = _validation.check_whole_number("splits", splits, 1, 56)
+    seed = _validation.check_whole_number("seed", seed, 0, 2**40)
     several = not isinstance(metric, (str, Distortion, Preference)) and isinstance(metric, Sequence)
     wishes = [as_preference(m) for m in metric] if several else [as_preference(metric)]  # type: ignore[union-attr]
-    matters = _validation.within("matters", matters, 0.0, inf, open_hi=True)
+    matters = _validation.check_within("matters", matters, 0.0, inf, open_hi=True)
     if not wishes:
         raise ValueError("metric is an empty list; give at least one, such as 'gini'.")
     if support is not None and not isinstance(support, Support):

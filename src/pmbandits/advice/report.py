@@ -41,7 +41,7 @@ def save(result: Advice | AdviceTable, path: str | Path, *, title: str = "", aut
     if kind == ".json":
         text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     else:
-        text = _render("report.md" if kind == ".md" else "report.html", result, title, author)
+        text = _render_report_template("report.md" if kind == ".md" else "report.html", result, title, author)
     where.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(where, lambda file: file.write(text.encode("utf-8")))
     return where
@@ -49,17 +49,17 @@ def save(result: Advice | AdviceTable, path: str | Path, *, title: str = "", aut
 
 def html_page(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
     """The report as one self-contained HTML page, without scripts."""
-    return _render("report.html", result, title, author)
+    return _render_report_template("report.html", result, title, author)
 
 
 def html_body(result: Advice | AdviceTable) -> str:
     """The HTML body of the report, which notebooks show, too."""
-    return _render("body.html", result)
+    return _render_report_template("body.html", result)
 
 
 def markdown(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
     """The report as Markdown, without figures."""
-    return _render("report.md", result, title, author)
+    return _render_report_template("report.md", result, title, author)
 
 
 @cache
@@ -80,12 +80,12 @@ def _templates() -> Environment:
         "md": _escape_markdown,
         "score_dots": charts.score_dots,
         "share_parts": charts.share_parts,
-        "verdict": sentences.verdict,
+        "verdict": sentences.short_verdict,
     }
     return made
 
 
-def _render(template: str, result: Advice | AdviceTable, title: str = "", author: str = "") -> str:
+def _render_report_template(template: str, result: Advice | AdviceTable, title: str = "", author: str = "") -> str:
     all_advice = list(result) if isinstance(result, Sequence) else [result]
     first, single = all_advice[0], not isinstance(result, Sequence)
     survival, survival_note = charts.survival_chart(first)
@@ -101,7 +101,7 @@ def _render(template: str, result: Advice | AdviceTable, title: str = "", author
             overview=result.rows(),
             common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
             method=first.notes if single else [*sentences.general_notes(first), *sentences.unchecked(first)],
-            losses=_cross_losses_table(all_advice),
+            losses=_table_of_losses_by_other_choices(all_advice),
             survival=survival,
             survival_note=survival_note,
             data_rows=_data_summary_rows(first),
@@ -125,10 +125,10 @@ def _made_of(advice: Advice, author: str) -> list[str]:
     ]
 
 
-def _cross_losses_table(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
+def _table_of_losses_by_other_choices(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
     """A table of what the choice by each metric loses by the other metrics, with its head."""
     head = ("", "by this preference", *(f"choice {k}" for k in range(1, len(all_advice) + 1)))
-    rows = zip(all_advice, cross_metric_losses(all_advice), strict=True)
+    rows = zip(all_advice, percent_lost_by_other_choices(all_advice), strict=True)
     return [
         head,
         *(
@@ -138,7 +138,7 @@ def _cross_losses_table(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
     ]
 
 
-def cross_metric_losses(all_advice: Sequence[Advice]) -> list[list[str]]:
+def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str]]:
     """For each preference (row): what the choice by each of them (column) loses, in percent where that has a sense."""
     samples = [arm.all for arm in all_advice[0].log.arms]
     out = []

@@ -281,7 +281,7 @@ class Advice:
         """A description that can be written as JSON."""
         found = self.evidence
         return {
-            "metric": _metric_dict(self.metric),
+            "metric": _metric_to_dict_or_repr(self.metric),
             "decision": self.decision.to_dict(),
             "mixture": self.mixture,
             "value": _replace_infinite_by_none((self.value,))[0],
@@ -394,7 +394,7 @@ class AdviceTable(Sequence[Advice]):
                     written.with_unit(a.score),
                     rival,
                     by,
-                    sentences.verdict(a),
+                    sentences.short_verdict(a),
                 )
             )
         return out
@@ -433,7 +433,7 @@ def _replace_infinite_by_none(numbers: Sequence[float]) -> list[float | None]:
     return [float(x) if isfinite(x) else None for x in numbers]
 
 
-def _metric_dict(metric: Distortion) -> dict[str, Any]:
+def _metric_to_dict_or_repr(metric: Distortion) -> dict[str, Any]:
     try:
         return metric.to_dict()
     except (TypeError, ValueError):

@@ -52,7 +52,7 @@ def reason(advice: Advice) -> str:
     if len(advice.names) == 1:
         return f"Its {score_name(advice)} is {number_format(advice).with_unit(advice.shown_score(advice.value))}."
     if advice.tied:
-        return _why_tied(advice)
+        return _why_arms_are_tied_text(advice)
     found = advice.decision.difference
     if found is None or any(tail.may_lack_mean for tail in advice.tails):
         names = [advice.names[t.arm] for t in advice.tails if t.may_lack_mean] or list(advice.names)
@@ -135,7 +135,7 @@ def _open_text(advice: Advice) -> str:
     return f"A difference like this is often seen by chance alone. {ahead}".rstrip()
 
 
-def _why_tied(advice: Advice) -> str:
+def _why_arms_are_tied_text(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart."""
     written, score = number_format(advice), score_name(advice)
     said = f"All have the same {score}: {written.with_unit(advice.shown_score(advice.apparent))}."
@@ -455,7 +455,7 @@ def mixture_text(mixture: dict[str, float], column: str = "") -> str:
     return text + (f" + {len(ordered) - MOST_ARMS_NAMED} more" if len(ordered) > MOST_ARMS_NAMED else "")
 
 
-def verdict(advice: Advice) -> str:
+def short_verdict(advice: Advice) -> str:
     """The verdict, short enough for a table or a badge."""
     if len(advice.names) == 1:
         return "only one"

@@ -14,12 +14,12 @@ from pmbandits._validation import FloatArray
 from pmbandits.advice.inference import (
     Evidence,
     approximate_best_mixture_and_arm,
-    make_evidence,
+    evidence_of_mixture,
     utilities_of_arms,
     utility_of_mixture,
 )
 from pmbandits.advice.problem import N_CHOOSING_PARTS, Problem
-from pmbandits.advice.standard_errors import Margin, margin_between, unit_vector
+from pmbandits.advice.standard_errors import Margin, margin_between_mixtures, unit_vector
 from pmbandits.arms import Bandit
 from pmbandits.constraints import Limits
 from pmbandits.logs import N_PARTS, Sample, merge_duplicates
@@ -48,14 +48,15 @@ def compute_evidence_constrained(
     few = tuple(k for k in range(len(samples)) if problem.has_too_few_rewards(k))
     if corners is not None and not few and not metric.jumps:
         tested_margins = [
-            margin_between(metric, weights, c, samples, problem.guard, clusters, rival=k) for k, c in enumerate(others)
+            margin_between_mixtures(metric, weights, c, samples, problem.guard, clusters, rival=k)
+            for k, c in enumerate(others)
         ]
         if others and len(others) < len(corners):  # it is a vertex
             p, guarded_p = _twice(max(m.p for m in tested_margins)), _twice(max(map(_guarded, tested_margins)))
         elif others:
             p_values, guarded_p_values = _cross_fit(metric, problem, corners)
             p, guarded_p, divisions = _twice(np.median(p_values)), _twice(np.median(guarded_p_values)), len(p_values)
-    found = make_evidence(
+    found = evidence_of_mixture(
         metric,
         problem,
         weights,
@@ -95,7 +96,9 @@ def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tup
             metric, [_mixture_as_sample(choosing, corner) for corner in corners]
         )
         chosen = np.clip(shares @ corners, 0.0, None)
-        ahead = [margin_between(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)]
+        ahead = [
+            margin_between_mixtures(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)
+        ]
         p_values.append(max(m.p for m in ahead))
         guarded.append(max(map(_guarded, ahead)))
     return p_values[1:] or p_values, guarded[1:] or guarded

@@ -149,7 +149,7 @@ class UtilityEstimate:
         self.value = self.survival.value(metric, shares)
         self.influence = self._influence_function(shares)
 
-    def arm_value(self, at: int) -> float:
+    def arm_utility(self, at: int) -> float:
         """The utility of one of the arms."""
         return self.survival.value(self.metric, unit_vector(self.shares.size, at))
 
@@ -166,7 +166,7 @@ class UtilityEstimate:
                 total += max(self.value - low, high - self.value, 0.0)
             else:
                 low = full_range.difference_bounds(self.metric, self.shares, minus_arm)[0]
-                total += max(self.value - self.arm_value(minus_arm) - low, 0.0)
+                total += max(self.value - self.arm_utility(minus_arm) - low, 0.0)
         return total
 
     def _kink_error(self, shares: FloatArray) -> float:
@@ -335,7 +335,7 @@ def margins_over_arms(
 ) -> list[Margin]:
     """The margin of a mixture over each of some arms. ``known`` may hold estimates of single arms."""
     used: list[int] = np.flatnonzero(weights > 0.0).tolist()
-    mixed = mixture_estimate(metric, weights, samples, guard, clusters)
+    mixed = mixture_utility_estimate(metric, weights, samples, guard, clusters)
     own_slack = mixed.coarsening_and_kink_error()
     out = []
     for j in rivals:
@@ -343,14 +343,14 @@ def margins_over_arms(
         if weights[j] > 0.0:  # the same rewards on both sides
             at = used.index(j)
             spreads = [mixed.spread(at, guarded=guarded) for guarded in (False, True)]
-            gain, slack = mixed.value - mixed.arm_value(at), mixed.coarsening_and_kink_error(at)
+            gain, slack = mixed.value - mixed.arm_utility(at), mixed.coarsening_and_kink_error(at)
         elif clusters is not None:  # units may have rewards on both sides
             other = unit_vector(weights.size, j)
-            out.append(margin_between(metric, weights, other, samples, guard, clusters, rival=j))
+            out.append(margin_between_mixtures(metric, weights, other, samples, guard, clusters, rival=j))
             continue
         else:
             alone = known and known.get(j)
-            alone = alone or mixture_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
+            alone = alone or mixture_utility_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
             gain, slack = mixed.value - alone.value, own_slack + alone.coarsening_and_kink_error()
             spreads = [
                 mixed.spread(seen=seen, guarded=guarded).minus_independent(alone.spread(seen=seen, guarded=guarded))
@@ -360,7 +360,7 @@ def margins_over_arms(
     return out
 
 
-def mixture_estimate(
+def mixture_utility_estimate(
     metric: Distortion,
     weights: FloatArray,
     samples: Sequence[Sample],
@@ -384,7 +384,7 @@ def n_rewards_or_units(samples: Sequence[Sample], arm: int, clusters: Clusters |
     return int(np.unique(clusters.unit[clusters.arm == arm]).size)
 
 
-def margin_between(
+def margin_between_mixtures(
     metric: Distortion,
     one: FloatArray,
     two: FloatArray,
@@ -396,7 +396,7 @@ def margin_between(
 ) -> Margin:
     """The margin of one mixture over another one; they may share arms."""
     used: list[int] = np.flatnonzero((one > 0.0) | (two > 0.0)).tolist()
-    mine, other = (mixture_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
+    mine, other = (mixture_utility_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
     scores = [one[i] * mine.influence - two[i] * other.influence for i in used]
     spread, guarded = (mine.spread_of_scores(scores, guarded=guarded) for guarded in (False, True))
     gain, slack = mine.value - other.value, mine.coarsening_and_kink_error() + other.coarsening_and_kink_error()

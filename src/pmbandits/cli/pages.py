@@ -31,9 +31,9 @@ def studio(
 
         pmbandits studio log.csv --no-browser --port 8080
     """
-    from pmbandits.pages.web import check_installed
+    from pmbandits.pages.web import check_web_server_installed
 
-    check_installed("pmbandits studio")
+    check_web_server_installed("pmbandits studio")
     from pmbandits.pages.studio.app import run
 
     run(data, port=port, show=lambda address: _print_address("The studio", address), browse=browse)
@@ -52,9 +52,9 @@ def board(
 
         pmbandits board study
     """
-    from pmbandits.pages.web import check_installed
+    from pmbandits.pages.web import check_web_server_installed
 
-    check_installed("pmbandits board")
+    check_web_server_installed("pmbandits board")
     from pmbandits.pages.board.folder import run
 
     run(folder, port=port, show=lambda address: _print_address("The board", address), browse=browse)

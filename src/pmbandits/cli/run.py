@@ -39,14 +39,14 @@ def run(
         pmbandits run study.toml --out study
     """
     if example:
-        _write_example(spec)
+        _write_example_spec(spec)
     elif dry_run:
         _print_cost_estimate(spec, jobs)
     else:
         _run_simulation_file(spec, folder, jobs, backend, quiet)
 
 
-def _write_example(path: Path) -> None:
+def _write_example_spec(path: Path) -> None:
     """Write an example specification; an existing file is not overwritten."""
     from pmbandits.simulation.spec import EXAMPLE
 
@@ -59,11 +59,11 @@ def _write_example(path: Path) -> None:
 def _print_cost_estimate(path: Path, jobs: int | None) -> None:
     """Print the estimated cost of a simulation file, from short trials; nothing is written."""
     from pmbandits.simulation.execute import estimate_cost
-    from pmbandits.simulation.prepare import prepare
+    from pmbandits.simulation.prepare import prepare_experiment
     from pmbandits.simulation.spec import read_spec
     from pmbandits.simulation.workers import resolve_n_jobs
 
-    experiment = prepare(**read_spec(path))
+    experiment = prepare_experiment(**read_spec(path))
     count = resolve_n_jobs(jobs)
     rows = estimate_cost(experiment, count)
     numbers = (Column(head, justify="right") for head in ("horizon", "trials", "rounds", "rows", "about"))

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits._extras import import_optional
-from pmbandits._validation import choice, readable
+from pmbandits._validation import check_choice, readable
 
 if TYPE_CHECKING:
     from pmbandits.service.store import Store as OpenStore
@@ -35,7 +35,7 @@ _SETTINGS = ("store", "host", "port", "processes", "open", "rate", "log_format",
 _CONFIG_HELP = f"A TOML file with {', '.join(_SETTINGS)}. Options and environment variables come before it."
 
 
-def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+def _use_config_file_as_defaults(context: typer.Context, path: Path | None) -> Path | None:
     """Take the settings of a TOML file as defaults; options and environment variables come before them."""
     if path is not None:
         try:
@@ -43,7 +43,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise typer.BadParameter(f"{path} cannot be read: {readable(str(error))}") from None
         for name in found:
-            choice("setting", name, _SETTINGS)
+            check_choice("setting", name, _SETTINGS)
         if "open" in found:
             found["without_keys"] = found.pop("open")
         context.default_map = found
@@ -56,7 +56,7 @@ def serve(
         typer.Option(
             help=_CONFIG_HELP,
             envvar="PMBANDITS_CONFIG",
-            callback=_read_config,
+            callback=_use_config_file_as_defaults,
             is_eager=True,
         ),
     ] = None,
@@ -117,8 +117,8 @@ def serve(
     del config  # its settings are the defaults of the others
     settings = Settings(
         store=store, host=host, port=port, open=without_keys, processes=processes, rate=rate,
-        log_format=choice("log-format", log_format, ("text", "json")),
-        log_level=choice("log-level", log_level, ("debug", "info", "warning", "error")),
+        log_format=check_choice("log-format", log_format, ("text", "json")),
+        log_level=check_choice("log-level", log_level, ("debug", "info", "warning", "error")),
     )  # fmt: skip
     check_address_and_store(settings)
     lines = _service_urls(host, port)
@@ -157,8 +157,8 @@ def _create_example(store: str) -> dict[str, str]:
         open_store.create(NAME, SPEC, _actor_name())
     for old in keys.list_keys(open_store):
         if old.revoked is None and old.label == LABEL and old.experiments == frozenset({NAME}):
-            keys.revoke(open_store, old.id, _actor_name())
-    key = keys.create(open_store, ("read", "ask", "tell"), [NAME], LABEL, _actor_name())
+            keys.revoke_key_in_store(open_store, old.id, _actor_name())
+    key = keys.create_key_in_store(open_store, ("read", "ask", "tell"), [NAME], LABEL, _actor_name())
     open_store.close()
     return {"experiment": NAME, "key": key}
 
@@ -205,7 +205,7 @@ def create_key(
     open_store = _open_store(store, new=True)
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     expires = None if days is None else open_store.now_ms() + int(86_400_000 * days)
-    print(keys.create(open_store, wanted, experiment or None, label, _actor_name(), expires=expires))
+    print(keys.create_key_in_store(open_store, wanted, experiment or None, label, _actor_name(), expires=expires))
     open_store.close()
 
 
@@ -227,7 +227,7 @@ def rotate_key(
     from pmbandits.service import keys
 
     open_store = _open_store(store)
-    print(keys.rotate(open_store, _key_number(key), _actor_name(), grace=86_400 * days))
+    print(keys.rotate_key_in_store(open_store, _key_number_from_key(key), _actor_name(), grace=86_400 * days))
     open_store.close()
 
 
@@ -277,8 +277,8 @@ def revoke_key(
     from pmbandits.service import keys
 
     open_store = _open_store(store)
-    number = _key_number(key)
-    keys.revoke(open_store, number, _actor_name())
+    number = _key_number_from_key(key)
+    keys.revoke_key_in_store(open_store, number, _actor_name())
     open_store.close()
     print(f"{readable(number)} is revoked.")
 
@@ -289,7 +289,7 @@ def _open_store(url: str, *, new: bool = False, make: bool = True) -> OpenStore:
     return open_store(url, new=new, make=make)
 
 
-def _key_number(key: str) -> str:
+def _key_number_from_key(key: str) -> str:
     """The number of a key; also from the whole key, or its beginning."""
     return key.removeprefix("pmb_").partition("_")[0]
 

@@ -55,7 +55,7 @@ def bound(
     from pmbandits import _validation
     from pmbandits.theory.bounds import BOUNDS
 
-    compute = BOUNDS[_validation.choice("policy", policy, BOUNDS)]
+    compute = BOUNDS[_validation.check_choice("policy", policy, BOUNDS)]
     print(compute(metric, parse_arms(arms), horizon, epsilon, gap=gap, confidence=confidence))
 
 

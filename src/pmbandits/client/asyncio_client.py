@@ -33,7 +33,9 @@ class AsyncClient:
 
     def __init__(self, client: Client, connections: int) -> None:
         self._other = client
-        self._pool = ThreadPoolExecutor(_validation.whole("connections", connections, 1, 1000), "pmbandits-client")
+        self._pool = ThreadPoolExecutor(
+            _validation.check_whole_number("connections", connections, 1, 1000), "pmbandits-client"
+        )
 
     def __repr__(self) -> str:
         return f"Async{self._other!r}"

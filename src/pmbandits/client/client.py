@@ -200,7 +200,7 @@ class Experiment:
         """
         body: dict[str, Any] = {"key": uuid.uuid4().hex if key is None else key}
         if n is not None:
-            body["n"] = _validation.whole("n", n, 1)
+            body["n"] = _validation.check_whole_number("n", n, 1)
         if among is not None:
             body["among"] = [among] if isinstance(among, str) else list(among)
         if unit is not None:
@@ -272,7 +272,7 @@ class Experiment:
                 f"give timedelta(days=1), not {_validation.short(older_than)}."
             )
         body = {
-            "seconds": _validation.within("older_than", older_than.total_seconds(), 0.0),
+            "seconds": _validation.check_within("older_than", older_than.total_seconds(), 0.0),
             "reward": _check_reward(reward),
         }
         gone: list[int] = []
@@ -334,9 +334,9 @@ class Experiment:
 
     def history(self, after: int = 0) -> list[dict[str, Any]]:
         """How the experiment went: shares wanted and played, and how sure the mixture was, over time."""
-        found: list[dict[str, Any]] = self._call("GET", f"/history?after={_validation.whole('after', after, 0)}")[
-            "points"
-        ]
+        found: list[dict[str, Any]] = self._call(
+            "GET", f"/history?after={_validation.check_whole_number('after', after, 0)}"
+        )["points"]
         return found
 
     def log(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
@@ -346,8 +346,8 @@ class Experiment:
         ``reward`` (of a tell) and ``data``. Long logs are fetched in pieces.
         """
         after, left = (
-            _validation.whole("after", after, 0),
-            None if limit is None else _validation.whole("limit", limit, 1),
+            _validation.check_whole_number("after", after, 0),
+            None if limit is None else _validation.check_whole_number("limit", limit, 1),
         )
         out: list[dict[str, Any]] = []
         while left is None or len(out) < left:
@@ -410,8 +410,8 @@ def _check_name(name: Any) -> str:
 
 
 def _ticket_number(ticket: Any) -> int:
-    return _validation.whole("ticket", ticket.id if isinstance(ticket, Given) else ticket, 1)
+    return _validation.check_whole_number("ticket", ticket.id if isinstance(ticket, Given) else ticket, 1)
 
 
 def _check_reward(reward: Any) -> float:
-    return float(reward) if isinstance(reward, (bool, np.bool_)) else _validation.number("reward", reward)
+    return float(reward) if isinstance(reward, (bool, np.bool_)) else _validation.check_number("reward", reward)

@@ -58,8 +58,8 @@ class Transport:
             raise ValueError("the key must be the text that pmbandits key create printed.")
         self.url, self._base, self._host, self._port = url, parts.path.rstrip("/"), parts.hostname, port
         self._ssl_context = ssl.create_default_context() if parts.scheme == "https" else None
-        self._timeout = _validation.within("timeout", timeout, 0.0, open_lo=True)
-        self._patience = _validation.within("patience", patience, 0.0)
+        self._timeout = _validation.check_within("timeout", timeout, 0.0, open_lo=True)
+        self._patience = _validation.check_within("patience", patience, 0.0)
         self._headers = {"content-type": "application/json", "accept-encoding": "identity"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
@@ -84,7 +84,7 @@ class Transport:
             retry = status == 0 or (status in _RETRY_STATUSES and (repeatable or status == 429))
             pause = max(pause, wait)
             if not retry or time.monotonic() + pause > until:
-                raise ServiceError(status, _error_sentence(status, content, self.url))
+                raise ServiceError(status, _error_sentence_of_response(status, content, self.url))
             time.sleep(pause * random.uniform(0.5, 1.0))  # not all clients at the same moment
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 
@@ -141,7 +141,7 @@ class Transport:
             held.connection.close()  # each is opened again by whoever needs it
 
 
-def _error_sentence(status: int, content: bytes, url: str) -> str:
+def _error_sentence_of_response(status: int, content: bytes, url: str) -> str:
     if status == 0:
         return (
             f"the service at {url} cannot be reached: {_validation.readable(content.decode(errors='replace')[:200])}."

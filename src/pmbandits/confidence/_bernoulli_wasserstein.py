@@ -34,7 +34,7 @@ def kl(p: float, q: float) -> float:
 
 
 @step("float, float -> float")
-def kl_upper(p: float, level: float) -> float:
+def bernoulli_kl_upper(p: float, level: float) -> float:
     """The largest q with kl(p, q) ≤ level: Newton from the right, where kl is convex and each step stays right."""
     if not level < np.inf or p >= 1.0:
         return 1.0
@@ -54,9 +54,9 @@ def kl_upper(p: float, level: float) -> float:
 
 
 @step("float, float -> float")
-def kl_lower(p: float, level: float) -> float:
+def bernoulli_kl_lower(p: float, level: float) -> float:
     """The smallest q with kl(p, q) ≤ level."""
-    return 1.0 - kl_upper(1.0 - p, level)
+    return 1.0 - bernoulli_kl_upper(1.0 - p, level)
 
 
 @shared("floats, float, int, floats, floats, int, float, float, floats, floats -> float")

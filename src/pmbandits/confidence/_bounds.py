@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.confidence._bernoulli_wasserstein import kl_lower, kl_upper, wasserstein_ball_max
+from pmbandits.confidence._bernoulli_wasserstein import bernoulli_kl_lower, bernoulli_kl_upper, wasserstein_ball_max
 from pmbandits.confidence._envelopes import (
     BAND,
     INTERVAL,
     KL_BAND,
     arm_range_at_cell_end,
     bounds_survival_pointwise,
-    cell_end,
+    end_of_cell,
     has_tail_assumption,
-    n_cells,
+    n_cells_below_last,
     n_rewards_at_cell_end,
     radius_after,
     survival_interval,
-    update_kl_bands,
+    update_kl_bands_and_get_errors,
 )
 from pmbandits.confidence._heavy_tails import (
     best_tail_multiplier,
@@ -26,9 +26,15 @@ from pmbandits.confidence._heavy_tails import (
     tail_w1_radius,
     update_tail_multipliers,
 )
-from pmbandits.estimates._rewards import BINARY, FINITE, n_pooled_values, rank_error, sort_pool
+from pmbandits.estimates._rewards import BINARY, FINITE, n_pooled_values, sketch_rank_error, sort_pool
 from pmbandits.estimates._sketch import sketch_range
-from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, share_of_ones, utility
+from pmbandits.estimates._utility import (
+    empirical_mixture_survival,
+    empirical_utility_by_cells,
+    inverse_reward_counts,
+    share_of_ones,
+    utility,
+)
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
@@ -44,25 +50,25 @@ def arm_set_radius(s: State, i: int) -> float:
     if s.n_rewards[i] == 0 or s.storage_mode == BINARY:
         return r
     if s.set_kind == BAND:  # rounding to bins is added to the values instead (``offset``)
-        return r + rank_error(s, i)
+        return r + sketch_rank_error(s, i)
     if s.set_kind == KL_BAND:  # as are the errors of sketches, to the shares (``share_errors``)
         return r
     r += s.rounding
     if s.sketch_size > 0:  # both distributions live between the least and the largest reward
-        r += rank_error(s, i) * sketch_range(s.sketch_stats[i])
+        r += sketch_rank_error(s, i) * sketch_range(s.sketch_stats[i])
     return r
 
 
 @step("int, float, float -> float")
-def bernoulli_lower(kind: int, p: float, r: float) -> float:
+def bernoulli_interval_lower(kind: int, p: float, r: float) -> float:
     """The lower end of the interval of radius r around the share p of ones."""
-    return kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
+    return bernoulli_kl_lower(p, r) if kind == INTERVAL else max(p - r, 0.0)
 
 
 @step("int, float, float -> float")
-def bernoulli_upper(kind: int, p: float, r: float) -> float:
+def bernoulli_interval_upper(kind: int, p: float, r: float) -> float:
     """The upper end of the interval of radius r around the share p of ones."""
-    return kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
+    return bernoulli_kl_upper(p, r) if kind == INTERVAL else min(p + r, 1.0)
 
 
 @shared("state -> none")
@@ -79,7 +85,10 @@ def update_confidence_sets(s: State) -> None:
                 s.lower[i], s.upper[i] = 0.0, 1.0
                 continue
             p = share_of_ones(s, i)
-            s.lower[i], s.upper[i] = bernoulli_lower(s.set_kind, p, r), bernoulli_upper(s.set_kind, p, r)
+            s.lower[i], s.upper[i] = (
+                bernoulli_interval_lower(s.set_kind, p, r),
+                bernoulli_interval_upper(s.set_kind, p, r),
+            )
     if has_tail_assumption(s):
         update_tail_multipliers(s)
 
@@ -118,7 +127,7 @@ def cellwise_utility_bound(s: State, a: FloatArray, which_utility: int) -> float
     sort_pool(s)
     k, finite, sketched, kind = s.n_arms, s.storage_mode == FINITE, s.sketch_size > 0, s.set_kind
     cells = s.n_atoms if finite else n_pooled_values(s)
-    share_errors, kl_band, n_rewards, radius = update_kl_bands(s), s.kl_band, s.n_rewards, s.radius
+    share_errors, kl_band, n_rewards, radius = update_kl_bands_and_get_errors(s), s.kl_band, s.n_rewards, s.radius
     h, points, owner, counts, mass = s.h, s.points if finite else s.x, s.pool_arm, s.counts, s.pool_weight
     n_above, floor, top = n_rewards.copy(), np.empty(k), np.empty(k)
     members, used = np.empty(k, np.int64), 0  # arms without weight, and their rewards, make no difference
@@ -164,14 +173,14 @@ def cellwise_utility_bound(s: State, a: FloatArray, which_utility: int) -> float
 def fill_mixture_survival(s: State, a: FloatArray) -> int:
     """The mixture's survival on its cells, into ``curve`` and ``width``; returns their number."""
     sort_pool(s)
-    points, cells, before = n_cells(s), 0, s.low
-    inverse = inverse_counts(s.n_rewards)
+    points, cells, before = n_cells_below_last(s), 0, s.low
+    inverse = inverse_reward_counts(s.n_rewards)
     for i in range(s.n_arms):
         s.rewards_above[i] = s.n_rewards[i]
     for cell in range(points + 1):
-        here = cell_end(s, cell)
+        here = end_of_cell(s, cell)
         if here > before:
-            s.survival_scratch[cells] = mixture_survival(a, s.rewards_above, s.n_rewards, inverse)
+            s.survival_scratch[cells] = empirical_mixture_survival(a, s.rewards_above, s.n_rewards, inverse)
             s.cell_width[cells] = here - before
             cells += 1
             before = here
@@ -207,12 +216,12 @@ def utility_bound(s: State, a: FloatArray, which_utility: int) -> float:
         if a[i] > 0.0:
             pooled_radius += a[i] * s.radius[i]
     if s.bounded == 0:
-        return cellwise_utility(s, a) + sign * s.lipschitz * pooled_radius
-    return wasserstein_ball_bound(s, a, sign, pooled_radius)
+        return empirical_utility_by_cells(s, a) + sign * s.lipschitz * pooled_radius
+    return mixture_wasserstein_ball_bound(s, a, sign, pooled_radius)
 
 
 @shared("state, floats, float, float -> float")
-def wasserstein_ball_bound(s: State, a: FloatArray, sign: float, radius: float) -> float:
+def mixture_wasserstein_ball_bound(s: State, a: FloatArray, sign: float, radius: float) -> float:
     """The largest (sign 1) or smallest (sign −1) U_h within the W1 distance ``radius`` of the mixture."""
     cells = fill_mixture_survival(s, a)
     inside = wasserstein_ball_max(
@@ -229,7 +238,7 @@ def utility_interval(s: State, a: FloatArray) -> tuple[float, float]:
 
 
 @kernel
-def mixture_bounds(s: State, a: FloatArray) -> tuple[float, float, float]:
+def mixture_utility_with_bounds(s: State, a: FloatArray) -> tuple[float, float, float]:
     """The lower bound, the empirical value and the upper bound of a mixture's utility; nan if no distribution fits."""
     update_confidence_sets(s)
     if has_tail_assumption(s):  # at the best prices for this very mixture
@@ -264,13 +273,18 @@ def wasserstein_radius(s: State, i: int) -> float:
 def kl_band_w1_radius(s: State, i: int) -> float:
     """The W1 radius of arm i's KL band: how far a distribution in it may be from the rewards; one pass over them."""
     sort_pool(s)
-    cells, n, share_error, kl_band = n_cells(s), s.n_rewards[i], update_kl_bands(s)[i], s.kl_band
+    cells, n, share_error, kl_band = (
+        n_cells_below_last(s),
+        s.n_rewards[i],
+        update_kl_bands_and_get_errors(s)[i],
+        s.kl_band,
+    )
     n_above, before, total = n, s.low, 0.0
     for cell in range(cells + 1):
         gone = n_rewards_at_cell_end(s, cell, i) if cell < cells else 0
         if gone == 0 and cell < cells:
             continue
-        here = cell_end(s, cell)
+        here = end_of_cell(s, cell)
         if here > before:
             lower, upper = survival_interval(KL_BAND, n_above, n, 0.0, share_error, kl_band, i)
             total += (here - before) * max(upper - n_above / n, n_above / n - lower)
@@ -282,6 +296,6 @@ def kl_band_w1_radius(s: State, i: int) -> float:
 @kernel
 def fill_arm_kl_band(s: State, i: int, above: IntArray, lower: FloatArray, upper: FloatArray) -> None:
     """The ends of arm i's KL band where ``above[j]`` of its rewards lie above, into ``lower`` and ``upper``."""
-    share_error = update_kl_bands(s)[i]
+    share_error = update_kl_bands_and_get_errors(s)[i]
     for j in range(above.size):
         lower[j], upper[j] = survival_interval(KL_BAND, above[j], s.n_rewards[i], 0.0, share_error, s.kl_band, i)

@@ -13,7 +13,7 @@ from pmbandits.confidence._kl_bands import (
     kl_band_ends,
     kl_band_ends_with_error,
 )
-from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, rank_error
+from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, sketch_rank_error
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -39,7 +39,7 @@ def coarse_radius_table_index(n: int) -> int:
     return min(doublings * ENTRIES_PER_DOUBLING + n, COARSE_TABLE_SIZE - 1)
 
 
-def coarse_table_counts() -> NDArray[np.int64]:
+def n_of_coarse_radius_table() -> NDArray[np.int64]:
     """The n of each entry of the coarse table."""
     entry = np.arange(COARSE_TABLE_SIZE)
     doublings = np.maximum(entry // ENTRIES_PER_DOUBLING - 1, 0)
@@ -65,12 +65,12 @@ def has_tail_assumption(s: State) -> bool:
 
 
 @shared("state -> floats")
-def update_kl_bands(s: State) -> FloatArray:
+def update_kl_bands_and_get_errors(s: State) -> FloatArray:
     """Bring all KL bands up to date; returns how far each arm's shares may be off (the rank error of its sketch)."""
     share_errors = np.zeros(s.n_arms)
     if s.set_kind == KL_BAND:
         for i in range(s.n_arms):
-            share_errors[i] = rank_error(s, i)
+            share_errors[i] = sketch_rank_error(s, i)
             n = s.n_rewards[i]
             if n > 0 and s.kl_band_built_at[i] != n:
                 s.kl_band_built_at[i] = n
@@ -108,15 +108,15 @@ def survival_interval(
 
 
 @step("state -> int")
-def n_cells(s: State) -> int:
+def n_cells_below_last(s: State) -> int:
     """The number of cells, without the last one, which lies above all atoms or rewards."""
     return s.n_atoms if s.storage_mode == FINITE else n_pooled_values(s)
 
 
 @step("state, int -> float")
-def cell_end(s: State, c: int) -> float:
+def end_of_cell(s: State, c: int) -> float:
     """Where cell c ends."""
-    if c >= n_cells(s):
+    if c >= n_cells_below_last(s):
         return s.high
     return s.points[c] if s.storage_mode == FINITE else s.x[c]
 
@@ -152,7 +152,7 @@ def update_survival_ends_in_place(
 @shared("state, ints, floats, floats -> floats")
 def start_cell_walk_in_place(s: State, left: IntArray, floor: FloatArray, top: FloatArray) -> FloatArray:
     """Begin a walk below all rewards; returns how far each arm's shares may be off."""
-    share_errors = update_kl_bands(s)
+    share_errors = update_kl_bands_and_get_errors(s)
     for i in range(s.n_arms):
         left[i] = s.n_rewards[i]
         update_survival_ends_in_place(s, left, floor, top, share_errors, i)

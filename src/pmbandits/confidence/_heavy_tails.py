@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
-from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._envelopes import survival_interval, update_kl_bands_and_get_errors
 from pmbandits.confidence._golden_section import (
     golden_section_best,
     golden_section_next_point,
@@ -29,7 +29,7 @@ from pmbandits.confidence._golden_section import (
 from pmbandits.confidence._sub_gaussian import best_mean_multiplier, fill_sub_gaussian_cells, sub_gaussian_utility_bound
 from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 
 PIECE_GROWTH = 1.15  # pieces of wide cells: the end of each is so much further from 0 than its beginning
@@ -139,14 +139,14 @@ def moment_utility_bound(s, a, sign, multiplier, slope_step, slopes):
     k, h, order, moment, kind = s.n_arms, s.h, s.moment_order, s.moment_bound, s.set_kind
     finite, n_rewards, radius = s.storage_mode == FINITE, s.n_rewards, s.radius
     cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
-    share_errors, kl_band, any_mixture = update_kl_bands(s), s.kl_band, a.size == 0
+    share_errors, kl_band, any_mixture = update_kl_bands_and_get_errors(s), s.kl_band, a.size == 0
     shape = s.metric_shape
     if sign < 0.0 and shape != NEITHER:
         shape = CONVEX if shape == CONCAVE else CONCAVE
     left, floor, top = n_rewards.copy(), np.empty(k), np.empty(k)
     for i in range(k):
         floor[i], top[i] = survival_interval(kind, left[i], n_rewards[i], radius[i], share_errors[i], kl_band, i)
-    fill_with(slopes, 0.0)
+    fill_array_with(slopes, 0.0)
     reach, least = largest_plausible_reward(s), s.low
     cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
     lower_cutoff = min(cutoff, (moment / LEAST_TAIL) ** (1.0 / order))
@@ -244,7 +244,7 @@ def tail_w1_radius(s, i):
     sort_pool(s)
     order, moment, reach, finite = s.moment_order, s.moment_bound, largest_plausible_reward(s), s.storage_mode == FINITE
     cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
-    share_error, kl_band, n = update_kl_bands(s)[i], s.kl_band, s.n_rewards[i]
+    share_error, kl_band, n = update_kl_bands_and_get_errors(s)[i], s.kl_band, s.n_rewards[i]
     cutoff = reach * PIECE_GROWTH**N_FAR_PIECES
     total = moment * cutoff ** (1.0 - order) / (order - 1.0) * (1.0 if s.low > -cutoff else 2.0)
     left, before = s.n_rewards.copy(), max(-cutoff, s.low)

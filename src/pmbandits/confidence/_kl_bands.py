@@ -20,7 +20,7 @@ from pmbandits.state.linking import shared, step
 NO_HORIZON_LENGTH = 1 << 20  # rewards for which ``n_exact`` is chosen, if there is no horizon
 
 
-def n_exact_ends_for(deepest: float) -> int:
+def n_exact_kl_ends(deepest: float) -> int:
     """For how many rewards above or below ends are computed exactly, given the largest n·radius; 24 to 64."""
     return min(MAX_EXACT, max(24, int(1.6 * deepest) + 1))
 
@@ -156,7 +156,7 @@ def kl_band_ends_with_error(p: float, share_error: float, row: FloatArray) -> tu
 
 
 @step("int, int, floats -> two floats")
-def kl_band_end_slopes(k: int, n: int, row: FloatArray) -> tuple[float, float]:
+def max_kl_band_end_slopes(k: int, n: int, row: FloatArray) -> tuple[float, float]:
     """By how much the upper end rises at most, and the lower end falls, for each unit that k/n rises, or falls."""
     up = (n + 1.0) * (kl_band_ends(1, n, row)[1] - kl_band_ends(0, n, row)[1])
     if k > 0:

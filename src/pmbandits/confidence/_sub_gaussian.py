@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, NEITHER
-from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._envelopes import survival_interval, update_kl_bands_and_get_errors
 from pmbandits.confidence._golden_section import (
     argmax_tilted_h,
     golden_section_best,
@@ -35,7 +35,7 @@ from pmbandits.confidence._golden_section import (
 )
 from pmbandits.estimates._rewards import FINITE, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 
 PIECE_WIDTH = 0.1  # width in σ of the pieces in which Chernoff's inequality is taken, near the arms
@@ -85,7 +85,7 @@ def fill_sub_gaussian_cells(s):
         s.radius,
     )
     cells, x = s.n_atoms if finite else n_pooled_values(s), s.points if finite else s.x
-    share_errors, kl_band, lower, upper = update_kl_bands(s), s.kl_band, s.lower, s.upper
+    share_errors, kl_band, lower, upper = update_kl_bands_and_get_errors(s), s.kl_band, s.lower, s.upper
     width, floors, tops, away = s.line_width, s.line_lower, s.line_upper, s.line_radius
     begin, end = fill_mean_intervals(s)
     begin, end = min(begin, x[0]), max(end, x[cells - 1])
@@ -93,7 +93,7 @@ def fill_sub_gaussian_cells(s):
     least, most = np.zeros(k), np.ones(k)  # by Chernoff's inequality, in the current piece
     for i in range(k):
         floor[i], top[i] = survival_interval(kind, n_above[i], n_rewards[i], radius[i], share_errors[i], kl_band, i)
-    fill_with(away, 0.0)
+    fill_array_with(away, 0.0)
     groups = width.size // 2
     before, piece_end, used, current, c, fresh = begin, begin, -1, -1, 0, True
     while before < end:
@@ -157,7 +157,7 @@ def sub_gaussian_cells_total_width(s):
 
 
 @step("state, floats, bool -> float")
-def mixture_mean_limit(s, a, largest):
+def extreme_mixture_mean(s, a, largest):
     """The largest or the least mean that the mixture can have; without weights: that any mixture can have."""
     total, best = 0.0, -np.inf if largest else np.inf
     for i in range(s.n_arms):
@@ -169,7 +169,7 @@ def mixture_mean_limit(s, a, largest):
 
 
 @shared("state, floats -> bool")
-def all_arms_observed(s, a):
+def all_mixed_arms_have_rewards(s, a):
     """Whether every arm of the mixture has paid a reward; without weights: every arm."""
     observed = True
     for i in range(s.n_arms):
@@ -184,8 +184,8 @@ def sub_gaussian_utility_bound(s, a, sign, multiplier, slope_step, slopes):
 
     Also its slopes, unless ``slopes`` is empty (concave h). Without weights (of size 0): on sign·U_h of any mixture.
     """
-    fill_with(slopes, 0.0)
-    if not all_arms_observed(s, a):
+    fill_array_with(slopes, 0.0)
+    if not all_mixed_arms_have_rewards(s, a):
         return np.inf, 0.0
     fill_sub_gaussian_cells(s)
     k, h, shape, any_mixture = s.n_arms, s.h, s.metric_shape, a.size == 0
@@ -229,7 +229,7 @@ def sub_gaussian_utility_bound(s, a, sign, multiplier, slope_step, slopes):
         slopes[i] += multiplier * (s.upper[i] if multiplier > 0.0 else s.lower[i])
     total += sign * h_value(h, 1.0) * s.line_start + s.line_tail_bound * (1.0 + abs(multiplier))
     if multiplier != 0.0:
-        total += multiplier * (mixture_mean_limit(s, a, multiplier > 0.0) - s.line_start) + abs(
+        total += multiplier * (extreme_mixture_mean(s, a, multiplier > 0.0) - s.line_start) + abs(
             multiplier
         ) * s.sub_gaussian_sigma * math.exp(-36.0)
     return total, mean
@@ -243,10 +243,10 @@ def best_mean_multiplier(s, a, sign):
     convex it is 0.
     """
     none = np.empty(0)
-    if s.metric_shape == NEITHER or not all_arms_observed(s, a):
+    if s.metric_shape == NEITHER or not all_mixed_arms_have_rewards(s, a):
         return 0.0
     least, mean = sub_gaussian_utility_bound(s, a, sign, 0.0, 0.0, none)
-    down, up = mixture_mean_limit(s, a, False), mixture_mean_limit(s, a, True)
+    down, up = extreme_mixture_mean(s, a, False), extreme_mixture_mean(s, a, True)
     if down <= mean <= up:
         return 0.0
     best, side = 0.0, 1.0 if mean > up else -1.0

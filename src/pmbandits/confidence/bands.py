@@ -64,10 +64,10 @@ def kl_interval(k: ArrayLike, n: ArrayLike, threshold: ArrayLike) -> tuple[Float
     (array([0.   , 0.164]), array([0.259, 0.836]))
     """
     above, count, level = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (k, n, threshold)))
-    return 1.0 - _kl_upper(count - above, count, level), _kl_upper(above, count, level)
+    return 1.0 - _kl_interval_upper_ends(count - above, count, level), _kl_interval_upper_ends(above, count, level)
 
 
-def _kl_upper(k: FloatArray, n: FloatArray, threshold: FloatArray) -> FloatArray:
+def _kl_interval_upper_ends(k: FloatArray, n: FloatArray, threshold: FloatArray) -> FloatArray:
     """The upper ends. For k < n, kl(k/n, ·) is convex on the right, so that Newton's steps come from the right."""
     p, level = k / n, threshold / n
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -113,8 +113,8 @@ def berk_jones(n: int, level: float) -> tuple[FloatArray, FloatArray]:
     >>> lower[50].round(3), upper[50].round(3), upper[0].round(3)
     (np.float64(0.34), np.float64(0.66), np.float64(0.052))
     """
-    n = _validation.whole("n", n, 1)
-    level = _validation.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
+    n = _validation.check_whole_number("n", n, 1)
+    level = _validation.check_within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
     k = np.arange(n + 1.0)
     if n <= max(_TABLE) and 1.0 - level > MIN_FAILURE:
         return kl_interval(k, n, berk_jones_threshold(n, level))
@@ -148,16 +148,16 @@ def berk_jones_threshold(n: int, level: float) -> float:
     """c: the band of :func:`berk_jones` is n·kl(k/n, q) ≤ c."""
     goal = -log(1.0 - level)
     if n > EXACT_UP_TO:
-        return _threshold_from_table(n, goal)
+        return _interpolated_threshold(n, goal)
     lo, hi = 0.0, 4.0
-    while _neg_log_failure(n, hi) < goal:
+    while _neg_log_failure_probability(n, hi) < goal:
         lo, hi = hi, 2.0 * hi
-    below, above = _neg_log_failure(n, lo), _neg_log_failure(n, hi)
+    below, above = _neg_log_failure_probability(n, lo), _neg_log_failure_probability(n, hi)
     while hi - lo > 1e-5 * hi:  # regula falsi, with a step of bisection whenever an end lags behind
         share = min(max((goal - below) / (above - below), 0.01), 0.99)
         middle = lo + (share if hi - lo < 0.5 else 0.5) * (hi - lo)
         for c in (middle, middle + 2e-6 * hi if middle + 2e-6 * hi < hi else middle):
-            value = _neg_log_failure(n, c)
+            value = _neg_log_failure_probability(n, c)
             if value < goal:
                 lo, below = c, value
             else:
@@ -166,7 +166,7 @@ def berk_jones_threshold(n: int, level: float) -> float:
     return hi
 
 
-def _threshold_from_table(n: int, goal: float) -> float:
+def _interpolated_threshold(n: int, goal: float) -> float:
     """The threshold from values of the next larger n. They are convex, so a line through two neighbours lies below."""
     values = np.array(_TABLE[min(size for size in _TABLE if size >= n)])
     depths = _TABLE_FIRST + _TABLE_STEP * np.arange(values.size)
@@ -177,14 +177,14 @@ def _threshold_from_table(n: int, goal: float) -> float:
     return float(min(line, depths[at]))
 
 
-def _neg_log_failure(n: int, threshold: float) -> float:
+def _neg_log_failure_probability(n: int, threshold: float) -> float:
     """−ln(probability that the band of this threshold fails), for n uniform rewards."""
     if threshold <= 0.0:
         return 0.0
-    return -log(max(1.0 - coverage(n, threshold), 1e-300))
+    return -log(max(1.0 - berk_jones_coverage(n, threshold), 1e-300))
 
 
-def coverage(n: int, threshold: float) -> float:
+def berk_jones_coverage(n: int, threshold: float) -> float:
     """The probability that a continuous distribution stays in the band n·kl(k/n, q) ≤ threshold, for a sample of n.
 
     With U₍ᵢ₎ the sorted uniform ranks it is P(aᵢ ≤ U₍ᵢ₎ ≤ bᵢ for all i). A Poisson process of rate n that has n points

@@ -90,10 +90,10 @@ def extreme_value(
     >>> round(found.relaxed, 4), round(found.value, 4)
     (0.7475, 0.7283)
     """
-    x = _validation.numbers("points", points, minimum=2)
+    x = _validation.check_number_array("points", points, minimum=2)
     low, high = np.atleast_2d(np.asarray(lower, dtype=float)), np.atleast_2d(np.asarray(upper, dtype=float))
     count, cells = low.shape
-    mix = _validation.weights(weights, count)
+    mix = _validation.check_weights(weights, count)
     if high.shape != low.shape or x.size != cells + 1 or not (np.diff(x) > 0.0).all():
         raise ValueError(
             f"give one row of limits for each arm and one column for each of the {x.size - 1} cells between increasing "

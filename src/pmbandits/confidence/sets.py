@@ -150,12 +150,14 @@ def confidence_set(
     """
     if not isinstance(name, str):
         return _confidence_set_from_custom(name)
-    _validation.choice("confidence", name, NAMES)
+    _validation.check_choice("confidence", name, NAMES)
     if horizon is not None:
-        horizon = _validation.whole("horizon", horizon, 1)
-        each = _validation.within("delta", 1.0 / horizon if delta is None else delta, 0.0, 1.0, open_lo=True)
+        horizon = _validation.check_whole_number("horizon", horizon, 1)
+        each = _validation.check_within("delta", 1.0 / horizon if delta is None else delta, 0.0, 1.0, open_lo=True)
     else:
-        total = _validation.within("delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        total = _validation.check_within(
+            "delta", 0.05 if delta is None else delta, 0.0, 1.0, open_lo=True, open_hi=True
+        )
         each = total / n_arms
     heavy = isinstance(support, Heavy)
     if name == "auto":
@@ -193,11 +195,11 @@ def _kl_confidence_set(support: Support, meaning: str, each: float, cells: int |
         source = "a mixture of the Krichevsky–Trofimov martingales of all levels (2026; see the page on bands)"
         if of_mean > 0.0:
             source += ", with Robbins's interval of the mean (1970) and Chernoff's inequality (1952) for the tails"
-        rule = partial(_kl_radius_everywhere, each=each)
+        rule = partial(_simultaneous_kl_radius, each=each)
         return ConfidenceSet("kl", "kl_band", meaning, rule, source=source, stretched=True, mean_failure=of_mean)
     kind = "interval" if isinstance(support, Binary) else "kl_band"
     source = "Krichevsky and Trofimov's estimator (1981) and Ville's inequality (1939), at each threshold"
-    return ConfidenceSet("kl", kind, meaning, partial(_kl_radius_at, each=each / thresholds), source=source)
+    return ConfidenceSet("kl", kind, meaning, partial(_pointwise_kl_radius, each=each / thresholds), source=source)
 
 
 # Radii are functions of this module with their constants bound (partial), so that policies can be pickled.
@@ -206,12 +208,12 @@ def _anytime_log_term(n: FloatArray, each: float) -> FloatArray:
     return np.log(n * (n + 1.0) / each)
 
 
-def _kl_radius_everywhere(n: FloatArray, each: float) -> FloatArray:
+def _simultaneous_kl_radius(n: FloatArray, each: float) -> FloatArray:
     """Radius in relative entropy that holds for all x at once."""
     return bands.anytime_threshold(n, each) / n
 
 
-def _kl_radius_at(n: FloatArray, each: float) -> FloatArray:
+def _pointwise_kl_radius(n: FloatArray, each: float) -> FloatArray:
     """Radius in relative entropy at one threshold that fails with probability ``each``."""
     return np.log(2.0 * np.sqrt(n) / each) / n
 
@@ -252,17 +254,17 @@ def _dkw_confidence_set(
     if not isfinite(support.width):
         raise ValueError("confidence 'dkw' needs a bounded support, because it does not limit how large rewards are; "
                          "take 'wasserstein' or declare Interval(lo, hi).")  # fmt: skip
-    rule, source = _dkw_radius_rule(horizon, each, log_term)
+    rule, source = _dkw_radius_function_and_source(horizon, each, log_term)
     return ConfidenceSet("dkw", "band", meaning, rule, source=source)
 
 
-def _dkw_radius_rule(
+def _dkw_radius_function_and_source(
     horizon: int | None, each: float, log_term: Callable[[Any], Any]
 ) -> tuple[Callable[[FloatArray], FloatArray], str]:
     if horizon is not None:
         source = "Dvoretzky, Kiefer and Wolfowitz (1956), with Massart's constant (1990)"
         return partial(_dkw_radius, log_term=log_term), source
-    return partial(radii.howard_ramdas_radius, constant=anytime_constant(each)), "Howard and Ramdas (2022)"
+    return partial(radii.howard_ramdas_radius, constant=howard_ramdas_constant(each)), "Howard and Ramdas (2022)"
 
 
 def _wasserstein_confidence_set(
@@ -277,7 +279,7 @@ def _wasserstein_confidence_set(
         rule = partial(_stitched_w1_radius, sigma=sigma, each=each)
         return ConfidenceSet("wasserstein", "ball", said, rule, source=f"{source}, stitched over epochs")
     # The ball around the band: that of the mean distance and bounded differences would be wider.
-    width, (rule, source) = support.width, _dkw_radius_rule(horizon, each, log_term)
+    width, (rule, source) = support.width, _dkw_radius_function_and_source(horizon, each, log_term)
     return ConfidenceSet(
         "wasserstein", "ball", meaning, partial(_w1_radius_of_band, width=width, rule=rule), source=source
     )
@@ -314,7 +316,7 @@ def _confidence_set_from_custom(given: CustomSet) -> ConfidenceSet:
     if not isinstance(given, CustomSet):
         raise TypeError(f"confidence must be one of {', '.join(NAMES)} or an object with kind and radius(n), "
                         f"got {given!r}.")  # fmt: skip
-    _validation.choice("confidence kind", given.kind, KINDS)
+    _validation.check_choice("confidence kind", given.kind, KINDS)
     try:
         tried = np.asarray(given.radius(np.array([1.0, 2.0, 1000.0])), dtype=np.float64)
     except TypeError as error:
@@ -325,22 +327,22 @@ def _confidence_set_from_custom(given: CustomSet) -> ConfidenceSet:
 
 
 @lru_cache(maxsize=256)
-def anytime_constant(delta: float) -> float:
+def howard_ramdas_constant(delta: float) -> float:
     """C of Howard and Ramdas's band 0.85·√((ln(1 + ln n) + C)/n), valid for all n ≥ 1 with probability 1 − δ.
 
     The smallest C with inf_η 4·exp(−γ²C)·(1 + 1/((γ² − 1)·ln η)) ≤ δ, γ = √(2/η)·(0.85 − √(2(η − 1)/C)).
 
-    >>> round(anytime_constant(0.05), 3)
+    >>> round(howard_ramdas_constant(0.05), 3)
     8.123
     """
     lo, hi = 1.0, 800.0
     for _ in range(100):
         middle = 0.5 * (lo + hi)
-        lo, hi = (lo, middle) if _crossing_probability(middle) <= delta else (middle, hi)
+        lo, hi = (lo, middle) if _band_crossing_probability(middle) <= delta else (middle, hi)
     return hi
 
 
-def _crossing_probability(constant: float, slope: float = 0.85) -> float:
+def _band_crossing_probability(constant: float, slope: float = 0.85) -> float:
     """The bound on the probability of ever leaving the band, at the best η."""
 
     def bound(eta: float) -> float:

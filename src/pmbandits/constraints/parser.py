@@ -149,7 +149,7 @@ def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
         elif number:
             word = _Token("number", _parse_number(number.group(), text), at, number.end())
         elif text[at] in "'\"":
-            word = _quoted_name_token(text, at, names)
+            word = _read_quoted_name_token(text, at, names)
         else:
             sign = next((s for s in _SIGNS_BY_LENGTH if text.startswith(s, at)), None)
             if sign is None:
@@ -172,7 +172,7 @@ def _is_word_character(letter: str) -> bool:
     return letter.isalnum() or letter == "_"
 
 
-def _quoted_name_token(text: str, at: int, names: Sequence[str]) -> _Token:
+def _read_quoted_name_token(text: str, at: int, names: Sequence[str]) -> _Token:
     mark, end, name = text[at], at + 1, ""
     while True:
         close = text.find(mark, end)

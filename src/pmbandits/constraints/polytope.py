@@ -223,7 +223,7 @@ class Polytope:
         return np.where(rows.any(axis=0), rows.argmax(axis=0) if rows.size else 0, rows.shape[0])
 
     @cached_property
-    def _even_mixture(self) -> FloatArray | None:
+    def _evenly_shared_mixture(self) -> FloatArray | None:
         """A mixture between the bounds of all arms that shares out each segment's sum evenly, if that is simple."""
         least, most = self.single_arm_bounds
         segment = self._segment_of_each_arm
@@ -241,7 +241,7 @@ class Polytope:
 
     def any_feasible_mixture(self) -> FloatArray | None:
         """Some mixture that keeps the limits, or ``None`` if there is none."""
-        even = self._even_mixture
+        even = self._evenly_shared_mixture
         if even is not None and float(self.excess(even).max(initial=0.0)) <= 1e-14:
             return even
         found = self._solve_linear_program(np.zeros(self.n_arms))
@@ -286,7 +286,7 @@ class Polytope:
         rows, bound = self.matrix[most], self.bound[most]
         equal, level = np.vstack((np.ones(count), self.matrix[self.equal])), np.append(1.0, self.bound[self.equal])
         same = np.flatnonzero(self.equal)
-        even = self._even_mixture
+        even = self._evenly_shared_mixture
         if even is not None and (bound - rows @ even >= _WELL_INSIDE / count).all() and even.min() > 0.0:
             if same.size and not np.any(self._segment_of_each_arm == same.size):  # the last sum follows from the others
                 equal, level, same = equal[:-1], level[:-1], same[:-1]
@@ -320,7 +320,7 @@ class Polytope:
         arms = np.flatnonzero(strict[:count])
         held = ~strict[count:]
         equal, level = np.vstack((equal, rows[held]))[:, arms], np.append(level, bound[held])
-        kept = _independent_rows(equal)
+        kept = _indices_of_independent_rows(equal)
         centre = centre[arms]
         moved = np.linalg.lstsq(equal[kept], level[kept] - equal[kept] @ centre, rcond=None)[0]
         limit_of_equal = np.append(same, most[held])[np.array(kept[1:], dtype=np.intp) - 1]
@@ -391,7 +391,7 @@ def _adjacent_corner_pairs(
     return np.concatenate(first), np.concatenate(second)
 
 
-def _independent_rows(rows: FloatArray) -> list[int]:
+def _indices_of_independent_rows(rows: FloatArray) -> list[int]:
     """Rows, first ones preferred, from which all others follow."""
     kept: list[int] = []
     for k in range(rows.shape[0]):
@@ -400,6 +400,6 @@ def _independent_rows(rows: FloatArray) -> list[int]:
     return kept
 
 
-def whole_simplex(n_arms: int) -> Polytope:
+def simplex_polytope(n_arms: int) -> Polytope:
     """All mixtures of some arms."""
     return Polytope(np.zeros((0, n_arms)), np.zeros(0), np.zeros(0, dtype=bool))

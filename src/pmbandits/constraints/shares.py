@@ -76,7 +76,7 @@ class Limits:
         >>> limits("A >= 10%; B <= 0.3", ["A", "B"]).excess([0.5, 0.5])
         array([0. , 0.2])
         """
-        return np.asarray(self.polytope.excess(_validation.weights(weights, len(self.names)))[0])
+        return np.asarray(self.polytope.excess(_validation.check_weights(weights, len(self.names)))[0])
 
     def keeps(self, weights: Any) -> bool:
         """Whether a mixture keeps all limits, up to rounding.
@@ -153,9 +153,9 @@ def limits(
                 "make them anew."
             )
         return shares
-    rows = [*_parse_rows(shares, known), *_budget_rows(cost, budget, known)]
+    rows = [*_parse_limit_rows(shares, known), *_limit_rows_from_budget(cost, budget, known)]
     single = {row.text: row for row in reversed(rows)}  # what is said twice counts once
-    kept = [row for row in reversed(single.values()) if not _is_vacuous(row)]
+    kept = [row for row in reversed(single.values()) if not _is_vacuous_limit(row)]
     if len(kept) > _MAX_LIMITS:
         raise ValueError(f"there are {len(kept):,} limits; at most {_MAX_LIMITS:,} can be used.")
     made = Limits(
@@ -170,17 +170,17 @@ def limits(
     return made
 
 
-def _parse_rows(shares: Shares, names: tuple[str, ...]) -> list[Row]:
+def _parse_limit_rows(shares: Shares, names: tuple[str, ...]) -> list[Row]:
     if shares is None:
         return []
     if isinstance(shares, Limits):
-        return _parse_rows(str(limits(shares, names)), names)
+        return _parse_limit_rows(str(limits(shares, names)), names)
     if isinstance(shares, str):
         return parse_limits(shares, names)
     if isinstance(shares, Mapping):
-        return [row for who, ends in shares.items() for row in _rows_from_range(who, ends, names)]
+        return [row for who, ends in shares.items() for row in _limit_rows_from_share_range(who, ends, names)]
     if isinstance(shares, Iterable) and not isinstance(shares, bytes):
-        return [row for one in shares for row in _parse_rows(_require_text_or_mapping(one), names)]
+        return [row for one in shares for row in _parse_limit_rows(_require_text_or_mapping(one), names)]
     raise TypeError(_unreadable_message(shares))
 
 
@@ -197,7 +197,7 @@ def _unreadable_message(given: Any) -> str:
     )
 
 
-def _rows_from_range(who: Any, ends: Any, names: tuple[str, ...]) -> list[Row]:
+def _limit_rows_from_share_range(who: Any, ends: Any, names: tuple[str, ...]) -> list[Row]:
     """Rows for the least and the largest share of an arm or a group."""
     coefficients = np.zeros(len(names))
     for arm in who if isinstance(who, (tuple, frozenset)) else (who,):
@@ -208,7 +208,7 @@ def _rows_from_range(who: Any, ends: Any, names: tuple[str, ...]) -> list[Row]:
             f"the limits of {label} must be a pair like (0.1, 0.5), the least and the largest share, "
             f"got {_validation.short(ends)}."
         )
-    least, most = (None if end is None else _validation.number(f"a limit of {label}", end) for end in ends)
+    least, most = (None if end is None else _validation.check_number(f"a limit of {label}", end) for end in ends)
     if least is not None and most is not None and least > most:
         raise ValueError(
             f"the least share of {label} ({least:g}) is above its largest ({most:g}); give (least, largest)."
@@ -231,7 +231,7 @@ def _arm_index(arm: Any, names: tuple[str, ...]) -> int:
     return names.index(arm)
 
 
-def _budget_rows(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
+def _limit_rows_from_budget(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
     if cost is None and budget is None:
         return []
     if cost is None or budget is None:
@@ -241,16 +241,16 @@ def _budget_rows(cost: Any, budget: Any, names: tuple[str, ...]) -> list[Row]:
         )
     if not isinstance(cost, Mapping):
         raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_validation.short(cost)}.")
-    most = _validation.number("budget", budget)
+    most = _validation.check_number("budget", budget)
     coefficients = np.zeros(len(names))
     for arm, each in cost.items():
-        coefficients[_arm_index(arm, names)] = _validation.number(f"the cost of {arm}", each)
+        coefficients[_arm_index(arm, names)] = _validation.check_number(f"the cost of {arm}", each)
     if not coefficients.any():
         return []
     return [Row(coefficients, most, False, format_limit(coefficients, "<=", most, names))]
 
 
-def _is_vacuous(row: Row) -> bool:
+def _is_vacuous_limit(row: Row) -> bool:
     """Whether every mixture keeps a limit: shares lie between 0 and 1 and add up to 1."""
     return not row.equal and float(row.coefficients.max()) <= row.bound
 

@@ -13,7 +13,7 @@ from pmbandits.estimates._rewards import CHANGED, OK, record
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
-from pmbandits.state.lock import BUSY, KERNEL_TOKEN, claim, release
+from pmbandits.state.lock import BUSY, KERNEL_TOKEN, try_lock_memory_in_kernel, unlock_memory_in_kernel
 from pmbandits.state.numba_types import unpack
 
 CHOOSE_SIGNATURE, UPDATE_SIGNATURE = "memory -> int", "memory -> none"
@@ -23,7 +23,7 @@ INVALID_CHOICE = -2  # returned if the policy's own kernel did not count exactly
 
 
 @step("memory, int -> int", frees=True)
-def choose_checked(memory: int, choose: int) -> int:
+def choose_arm_or_invalid(memory: int, choose: int) -> int:
     """The arm that the policy's kernel at the address ``choose`` picks next, or INVALID_CHOICE.
 
     Where there are limits on shares, or arms that are not available, the policy's arm is a proposal: it is pulled, or
@@ -70,7 +70,7 @@ def choose_with_forced_arm(memory: int, choose: int, arm: int) -> int:
     spent = 0
     for i in range(s.certify_pulls.size):
         spent += s.certify_pulls[i]
-    own = choose_checked(memory, choose)
+    own = choose_arm_or_invalid(memory, choose)
     if own in (arm, INVALID_CHOICE):
         return own
     s.pulls[own] -= 1
@@ -110,24 +110,24 @@ def invalid_mixture_error(policy: str, mixture: FloatArray) -> RuntimeError:
 
 
 @kernel
-def ask_one(choose: int, memory: int) -> int:
+def ask_one_or_busy(choose: int, memory: int) -> int:
     """The next arm, BUSY, or INVALID_CHOICE; ``choose`` is the address of the policy's kernel."""
     s = unpack(memory)
-    if s.lock_wanted == 1 or not claim(s, KERNEL_TOKEN):
+    if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
         return BUSY
-    arm = choose_checked(memory, choose)
-    release(s, KERNEL_TOKEN)
+    arm = choose_arm_or_invalid(memory, choose)
+    unlock_memory_in_kernel(s, KERNEL_TOKEN)
     return arm
 
 
 @kernel
-def tell_one(memory: int, arm: int, reward: float) -> int:
+def tell_one_or_refuse(memory: int, arm: int, reward: float) -> int:
     """Record one reward; returns OK, or a code that says why it was not recorded."""
     s = unpack(memory)
-    if s.lock_wanted == 1 or not claim(s, KERNEL_TOKEN):
+    if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
         return BUSY
     code = record_reward(memory, arm, reward)
-    release(s, KERNEL_TOKEN)
+    unlock_memory_in_kernel(s, KERNEL_TOKEN)
     return code
 
 
@@ -150,7 +150,7 @@ def fill_next_arms_and_shares(memory: int, choose: int, out: IntArray, shares: F
     """Fill ``out`` with the next arms, and ``shares``, unless it is empty, with the propensity of each when chosen."""
     s = unpack(memory)
     for j in range(out.size):
-        arm = choose_checked(memory, choose)
+        arm = choose_arm_or_invalid(memory, choose)
         if arm == INVALID_CHOICE:
             return INVALID_CHOICE
         out[j] = arm

@@ -31,7 +31,7 @@ class DamagedFile(ValueError):
     """Raised when a file is damaged or was not written by this library; the message says why."""
 
 
-def is_count(number: Any) -> bool:
+def is_json_count(number: Any) -> bool:
     """Whether something that was read from JSON is a count."""
     return type(number) is int and 0 <= number <= MOST
 

@@ -14,10 +14,15 @@ from pmbandits.arms import arm_index, check_arm_names
 from pmbandits.constraints import Shares
 from pmbandits.engine import share_constraints
 from pmbandits.engine.build import MemoryBuilding
-from pmbandits.engine.capacity import recompute_derived
+from pmbandits.engine.capacity import recompute_derived_fields
 from pmbandits.engine.options import MAX_ARMS
 from pmbandits.engine.roster import PAUSED, PLAYS, RETIRED, Roster, arm_count_doubled_until_enough
-from pmbandits.engine.transfer import add_pulls_and_rewards, count_all_pulls_as_current, inactive_memory, restart_clock
+from pmbandits.engine.transfer import (
+    add_pulls_and_rewards,
+    count_all_pulls_as_current,
+    new_memory_for_inactive_arms,
+    restart_clock,
+)
 from pmbandits.state.memory import Memory
 
 # All that a change replaces, at once.
@@ -68,7 +73,7 @@ class ArmLifecycle(MemoryBuilding):
         >>> policy.ask(), policy.playing
         (2, ('A', 'B', 'C'))
         """
-        self._require_changeable()
+        self._require_changeable_arms()
 
         def change() -> int:
             k = len(self.names)
@@ -82,7 +87,7 @@ class ArmLifecycle(MemoryBuilding):
                 raise ValueError(f"there is an arm {new!r} already{what[self._arm_states()[self.names.index(new)]]}.")
             names = check_arm_names((*self.names, new), k + 1)
             own = self._own_names or new != f"arm {k}"
-            joined_at = {**self._round_in_which_arms_joined(), k: self._total_rounds()}
+            joined_at = {**self._round_in_which_arms_joined(), k: self._n_pulls_in_all()}
             self.__dict__.update(
                 {**self._state_rearranged_for_arms(names, (*self._arm_states(), PLAYS), joined_at), "_own_names": own}
             )
@@ -132,7 +137,7 @@ class ArmLifecycle(MemoryBuilding):
         >>> policy.limit(None); policy.limits is None
         True
         """
-        self._require_changeable()
+        self._require_changeable_arms()
 
         def change() -> None:
             options = {key: value for key, value in self.options.items() if key not in share_constraints.OPTIONS}
@@ -152,7 +157,7 @@ class ArmLifecycle(MemoryBuilding):
 
         self._with_lock(change)
 
-    def _require_changeable(self) -> None:
+    def _require_changeable_arms(self) -> None:
         self._require_bound_policy()
         if self._plan.forgetting is not None:
             raise ValueError(
@@ -161,7 +166,7 @@ class ArmLifecycle(MemoryBuilding):
             )
 
     def _set_arm_state(self, arm: int | str, state: str) -> None:
-        self._require_changeable()
+        self._require_changeable_arms()
 
         def change() -> None:
             at = arm_index(arm, self.names)
@@ -176,7 +181,7 @@ class ArmLifecycle(MemoryBuilding):
             states[at] = state
             joined_at = {i: t for i, t in self._round_in_which_arms_joined().items() if i != at}
             if state == PLAYS:
-                joined_at[at] = self._total_rounds()
+                joined_at[at] = self._n_pulls_in_all()
             self.__dict__.update(self._state_rearranged_for_arms(self.names, tuple(states), joined_at))
 
         self._with_lock(change)
@@ -223,7 +228,7 @@ class ArmLifecycle(MemoryBuilding):
         out[list(roster.active_arms)], out[list(roster.inactive_arms)] = inside, roster.inactive_memory.field(name)
         return out
 
-    def _total_rounds(self) -> int:
+    def _n_pulls_in_all(self) -> int:
         """How many pulls were asked for in all."""
         _, _, memory, roster = self._now
         return int(memory.t + memory.earlier_pulls.sum() + (0 if roster is None else roster.inactive_memory.t))
@@ -271,7 +276,7 @@ class ArmLifecycle(MemoryBuilding):
         _, _, memory, roster = self._now
         if roster is None:
             k = len(self.names)
-            none = inactive_memory(memory, self._plan, 0, 0)
+            none = new_memory_for_inactive_arms(memory, self._plan, 0, 0)
             roster = Roster((PLAYS,) * k, tuple(range(k)), none, (), {}, 0, k)
         place = (*roster.place, *([None] * (len(names) - len(roster.place))))
         plays = [arm for arm, state in enumerate(states) if state == PLAYS]
@@ -290,7 +295,7 @@ class ArmLifecycle(MemoryBuilding):
             and arm_count_doubled_until_enough(self._n_arms_that_share_delta(roster), len(names))
             == arm_count_doubled_until_enough(self._n_arms_that_share_delta(roster), len(self.names))
         )
-        start = roster.clock_start if same else self._total_rounds()
+        start = roster.clock_start if same else self._n_pulls_in_all()
         after = Roster(states, active_arms, roster.inactive_memory, (), waits, start, roster.n_initial_arms)
         draft = self._unbuilt_policy_with_arms(names, after)
         if waits and not include_waiting_arms:  # should they not all fit together, that is said now, not later
@@ -307,16 +312,16 @@ class ArmLifecycle(MemoryBuilding):
             new = draft._memory_resized_for(new, sum(n_rewards), max(n_rewards))
             _copy_arm_records_into(new, memory, roster.inactive_memory, places)
             restart_clock(new)
-            recompute_derived(new)
+            recompute_derived_fields(new)
             new.dirty, new.rng_counter, new.lock_token = 1, memory.rng_counter, memory.lock_token
         rest = roster.inactive_memory
         if beside != roster.inactive_arms or not same:
             places = [place[arm] for arm in beside]
             n_rewards = [_n_rewards_at_roster_place(memory, roster.inactive_memory, at) for at in places]
-            rest = inactive_memory(new, plan, len(beside), sum(n_rewards))
+            rest = new_memory_for_inactive_arms(new, plan, len(beside), sum(n_rewards))
             _copy_arm_records_into(rest, memory, roster.inactive_memory, places)
             count_all_pulls_as_current(rest)
-            recompute_derived(rest)
+            recompute_derived_fields(rest)
         after = replace(after, inactive_memory=rest, inactive_arms=beside)
         return {
             "names": names,

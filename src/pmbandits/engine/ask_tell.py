@@ -15,7 +15,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.engine._calls import (
     INVALID_CHOICE,
-    ask_one,
+    ask_one_or_busy,
     count_pull,
     fill_next_arms,
     fill_next_arms_among,
@@ -23,10 +23,10 @@ from pmbandits.engine._calls import (
     record_active_and_inactive_rewards,
     replay_events,
     tell_many,
-    tell_one,
+    tell_one_or_refuse,
 )
 from pmbandits.engine.arm_lifecycle import ArmLifecycle
-from pmbandits.engine.capacity import ensure_capacity, handle_changes
+from pmbandits.engine.capacity import ensure_capacity, handle_detected_changes
 from pmbandits.engine.forgetting import (
     arms_with_unhandled_change,
     n_changes_ever_found,
@@ -87,7 +87,9 @@ class AskTell(ArmLifecycle):
         ([0, 2, 0, 2], 1)
         """
         if among is not None:
-            found = self._ask_many(1 if n is None else _validation.whole("n", n, 1), self._unavailable_mask(among))
+            found = self._ask_many(
+                1 if n is None else _validation.check_whole_number("n", n, 1), self._unavailable_mask(among)
+            )
             return int(found[0]) if n is None else found
         if n is None:
             try:
@@ -95,13 +97,13 @@ class AskTell(ArmLifecycle):
             except AttributeError:
                 self._require_bound_policy()
                 raise
-            arm: int = BUSY if roster is not None and roster.waiting else ask_one(where, address)
+            arm: int = BUSY if roster is not None and roster.waiting else ask_one_or_busy(where, address)
             if arm == INVALID_CHOICE:
                 self._raise_invalid_choice()
             if arm == BUSY:
                 return int(self._ask_many(1)[0])
             return arm if roster is None else roster.active_arms[arm]
-        return self._ask_many(_validation.whole("n", n, 1))
+        return self._ask_many(_validation.check_whole_number("n", n, 1))
 
     def _ask_many(self, n: int, unavailable: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
@@ -118,7 +120,7 @@ class AskTell(ArmLifecycle):
         new = None if roster is None else roster.next_waiting_arm_to_try(unavailable)
         if roster is None or new is None:
             return self._fill_with_next_active_arms(out, unavailable)
-        t = self._total_rounds()
+        t = self._n_pulls_in_all()
         alone = unavailable is not None and bool(unavailable[list(roster.active_arms)].all())
         if out.size == 1:  # one kernel
             arm, due = new
@@ -219,7 +221,7 @@ class AskTell(ArmLifecycle):
                 self._require_bound_policy()
                 raise
             place = arm if roster is None else roster.place[arm] if 0 <= arm < len(roster.place) else -1
-            code = tell_one(address, place, reward)
+            code = tell_one_or_refuse(address, place, reward)
             if code == CHANGED:
                 self._handle_detected_change()
             elif code != OK:
@@ -255,7 +257,7 @@ class AskTell(ArmLifecycle):
             raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
         if not where.size:
             return
-        values = self.support.check(numbers(rewards))
+        values = self.support.check(check_reward_array(rewards))
         self._warn_of_changes(self._with_lock(lambda: self._record_rewards(where, values)))
 
     def _record_rewards(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
@@ -293,7 +295,7 @@ class AskTell(ArmLifecycle):
 
     def _handle_changes_on_copy(self, memory: Memory, known: int) -> tuple[Change, ...]:
         """Handle changes in a copy of the memory, replace the memory by it, and return the new changes."""
-        handle_changes(memory, self._plan)
+        handle_detected_changes(memory, self._plan)
         new_changes = recorded_changes(memory, self.names, known)
         memory.lock_token = self._memory.lock_token  # it is still at work
         self._memory = memory
@@ -324,7 +326,7 @@ class AskTell(ArmLifecycle):
         if places.size == 0:
             return
         values, clone = np.full(places.size, np.nan), places.size > 1 and self._roster is not None
-        replay: Any = self._replay_on_clone if clone else self._replay_unlocked
+        replay: Any = self._replay_on_clone if clone else self._replay_while_locked
         self._with_lock(lambda: replay(places, values, Availability(), False))
 
     def replay(
@@ -386,13 +388,13 @@ class AskTell(ArmLifecycle):
     ) -> tuple[int | None, tuple[Change, ...]]:
         """Replay asks (nan) and tells on a clone, which replaces the policy if all of them were recorded."""
         clone, known = self._clone_unlocked(), n_changes_ever_found(self._memory)
-        first_mismatch = clone._replay_unlocked(places, values, available, check)
+        first_mismatch = clone._replay_while_locked(places, values, available, check)
         if first_mismatch is not None:
             return first_mismatch, ()
         self._replace_by_clone(clone)
         return None, recorded_changes(self._memory, self.names, known)
 
-    def _replay_unlocked(
+    def _replay_while_locked(
         self, arms: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
     ) -> int | None:
         """Replay asks (nan) and tells, while holding the lock; returns the first event that differs, or ``None``."""
@@ -448,7 +450,7 @@ class AskTell(ArmLifecycle):
         while True:
             at += int(replay_events(*self._now[:2], places[at:], values[at:], mask_of[at:], masks, check, code))
             if code[0] == CHANGED:
-                handle_changes(self._memory, plan)
+                handle_detected_changes(self._memory, plan)
             elif code[0] == NEEDS_CAPACITY:
                 self._memory = ensure_capacity(self._memory, plan)
             else:
@@ -479,11 +481,13 @@ def _unwrap_numpy_scalar(arm: Any) -> Any:
     return arm.item() if isinstance(arm, np.generic) else arm
 
 
-def numbers(rewards: Any) -> FloatArray:
+def check_reward_array(rewards: Any) -> FloatArray:
     if isinstance(rewards, np.ndarray):
-        return _validation.numbers("rewards", rewards)
+        return _validation.check_number_array("rewards", rewards)
     rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
     for reward in rewards:
         if not (_validation.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
             raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
-    return _validation.numbers("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])
+    return _validation.check_number_array(
+        "rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards]
+    )

@@ -13,9 +13,14 @@ from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bernoulli_wasserstein import SHAPES
 from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE
-from pmbandits.confidence._kl_bands import NO_HORIZON_LENGTH, n_exact_ends_for
+from pmbandits.confidence._kl_bands import NO_HORIZON_LENGTH, n_exact_kl_ends
 from pmbandits.confidence.sets import KINDS, NAMES
-from pmbandits.engine.capacity import INITIAL_CAPACITY, n_sub_gaussian_cells, recompute_derived, write_constants
+from pmbandits.engine.capacity import (
+    INITIAL_CAPACITY,
+    n_sub_gaussian_cells,
+    recompute_derived_fields,
+    write_state_constants,
+)
 from pmbandits.engine.confidence_choice import ConfidenceChoice, tail_assumption_as_state_numbers
 from pmbandits.engine.forgetting import MAX_RECORDED_CHANGES, Forgetting, start_detector
 from pmbandits.engine.options import parse_estimates
@@ -23,10 +28,10 @@ from pmbandits.engine.plan import Plan, Setup
 from pmbandits.engine.share_constraints import KernelConstraints, constraints_for_kernels
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
-from pmbandits.estimates.sketch import max_items as sketch_capacity
+from pmbandits.estimates.sketch import max_sketch_items as sketch_capacity
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode, has_single_peak, n_extrema
-from pmbandits.metrics.numeric import JUMP_TOLERANCE, graded_grid
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, unit_grid_denser_at_ends
 from pmbandits.mixtures._survival_table import MAX_KNOTS
 from pmbandits.state.layout import OWN_PREFIX, SIZES, memory_layout_for
 from pmbandits.state.memory import Memory
@@ -78,8 +83,8 @@ class MemoryBuilding(ConfidenceChoice):
     def _build(self, metric: Distortion, n_arms: int, support: Support) -> tuple[Memory, Plan]:
         """New memory for a policy that has seen nothing."""
         basis = self._memory_basis_from_options(metric, n_arms, support)
-        _require_possible_sets(basis)
-        arrays = _constant_arrays(basis)
+        _require_sets_with_bounds(basis)
+        arrays = _state_arrays_from_options(basis)
         drops = basis.forgetting is not None and basis.forgetting.forgets_rewards
         sizes = _array_sizes_by_name(basis) | {
             "n_ball_grid": arrays["ball_grid"].size,
@@ -94,7 +99,7 @@ class MemoryBuilding(ConfidenceChoice):
             "mix_is_feasible": int(type(self).__module__.startswith("pmbandits.")),
             **basis.setup.numbers,
         }
-        self._write_numbers(memory, numbers)
+        self._set_state_numbers(memory, numbers)
         memory.grid[:], memory.mix[:] = basis.grid, 1.0 / n_arms
         if basis.constraints is not None:
             memory.mix[:] = basis.constraints.start
@@ -103,18 +108,18 @@ class MemoryBuilding(ConfidenceChoice):
         rounding_safe = not isinstance(support, Binary) or _is_stable_under_rounding(metric)
         keeps_all = not basis.n_atoms and basis.storage != "sketch"
         plan = Plan(basis.setup, arrays, rounding_safe, keeps_all, basis.decides_by_sets, basis.forgetting)
-        write_constants(memory, plan)
+        write_state_constants(memory, plan)
         for arm in range(memory.n_detectors):
             assert basis.forgetting is not None
             start_detector(memory, basis.forgetting, arm)
         if basis.setup.begin is not None:
             basis.setup.begin(memory.address)
         memory.dirty = 1
-        recompute_derived(memory)
+        recompute_derived_fields(memory)
         return memory, plan
 
     def _memory_basis_from_options(self, metric: Distortion, n_arms: int, support: Support) -> _Basis:
-        storage, fineness = self._reward_storage(support)
+        storage, fineness = self._reward_storage_and_size(support)
         forgetting = self._forgetting(n_arms, support)
         if np.isfinite(support.width) and max(abs(support.lo), abs(support.hi)) > LARGEST_REWARD:
             raise ValueError(
@@ -152,7 +157,7 @@ class MemoryBuilding(ConfidenceChoice):
             forgetting=forgetting,
             storage=storage,
             fineness=fineness,
-            rounding=self._max_rounding(support),
+            rounding=self._max_rounding_error(support),
             coarse_radii=parse_estimates(self.options.get("estimates", "exact"))[0] in ("binned", "sketch"),
             decides_by_sets=self._uses_sets or setup.certifies,
             encoded=encoded,
@@ -169,7 +174,7 @@ class MemoryBuilding(ConfidenceChoice):
             uses_chords=bool(uses_chords),
         )
 
-    def _write_numbers(self, memory: Memory, numbers: Mapping[str, Any]) -> None:
+    def _set_state_numbers(self, memory: Memory, numbers: Mapping[str, Any]) -> None:
         own = {field.name for field in self._own}
         for given, number in numbers.items():
             name = OWN_PREFIX + given if OWN_PREFIX + given in own else given
@@ -205,7 +210,7 @@ class MemoryBuilding(ConfidenceChoice):
         if sizes == memory.sizes:
             return memory
         larger = memory.resized(**{name: sizes[name] for name in ("reward_capacity", "n_radii", "window_capacity")})
-        write_constants(larger, self._plan)
+        write_state_constants(larger, self._plan)
         return larger
 
 
@@ -252,7 +257,7 @@ def _array_sizes_by_name(basis: _Basis) -> dict[str, int]:
     }
 
 
-def _constant_arrays(basis: _Basis) -> dict[str, Any]:
+def _state_arrays_from_options(basis: _Basis) -> dict[str, Any]:
     """The arrays of the state that follow from the options."""
     arrays: dict[str, Any] = {"h": basis.encoded, "ball_grid": np.zeros(1)}
     if basis.points is not None:
@@ -260,7 +265,9 @@ def _constant_arrays(basis: _Basis) -> dict[str, Any]:
     metric = basis.metric
     if metric.shape == "neither" and basis.set_kind == "ball":
         steps = [side for u, _ in metric.jumps for side in (u, u + 2.0 * JUMP_TOLERANCE)]
-        arrays["ball_grid"] = np.unique(np.concatenate((graded_grid(4097), [*metric._critical_points(), *steps])))
+        arrays["ball_grid"] = np.unique(
+            np.concatenate((unit_grid_denser_at_ends(4097), [*metric._critical_points(), *steps]))
+        )
     return arrays if basis.constraints is None else {**arrays, **basis.constraints.arrays}
 
 
@@ -291,7 +298,7 @@ def _state_numbers_from_options(basis: _Basis, horizon: int | None) -> dict[str,
         "set_kind": KINDS.index(basis.set_kind),
         "stretched": int(chosen is not None and chosen.stretched),
         "uses_chords": int(basis.uses_chords),
-        "n_exact_ends": n_exact_ends_for(_largest_n_times_kl_radius(chosen, horizon)) if basis.has_kl_bands else 0,
+        "n_exact_ends": n_exact_kl_ends(_largest_n_times_kl_radius(chosen, horizon)) if basis.has_kl_bands else 0,
         "coarse_radii": int(basis.coarse_radii),
         "paper_bonus": int(plain),
         "rounding_utility_bound": offset,
@@ -304,7 +311,7 @@ def _state_numbers_from_options(basis: _Basis, horizon: int | None) -> dict[str,
     }
 
 
-def _require_possible_sets(basis: _Basis) -> None:
+def _require_sets_with_bounds(basis: _Basis) -> None:
     """Refuse confidence sets of the user's own that there are no bounds for on this support."""
     if basis.confidence is None:
         return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.confidence._envelopes import coarse_table_counts
+from pmbandits.confidence._envelopes import n_of_coarse_radius_table
 from pmbandits.engine.forgetting import (
     Forgetting,
     arms_with_unhandled_change,
-    forget_rewards,
-    restart_changed_arms,
+    forget_excess_rewards,
+    restart_detectors_of_changed_arms,
     set_merged_delta_share,
 )
 from pmbandits.engine.plan import Plan
@@ -21,7 +21,7 @@ _NO_LIMIT = 1 << 62
 _CHUNK = 1 << 16
 
 
-def write_constants(memory: Memory, plan: Plan) -> None:
+def write_state_constants(memory: Memory, plan: Plan) -> None:
     """Write the constants that follow from the options and the sizes."""
     for name, content in plan.arrays.items():
         part = memory.field(name)
@@ -33,7 +33,7 @@ def write_constants(memory: Memory, plan: Plan) -> None:
         return
     radii, falling = memory.radii, True
     if memory.coarse_radii == 1:
-        radii[:] = plan.confidence.radius(coarse_table_counts())
+        radii[:] = plan.confidence.radius(n_of_coarse_radius_table())
         falling = bool(np.all(radii[2:] <= radii[1:-1]))
         if not falling:
             raise ValueError(
@@ -62,10 +62,10 @@ def set_reward_counts_at_which_to_stop(memory: Memory, plan: Plan) -> None:
         memory.max_rewards = 0
 
 
-def handle_changes(memory: Memory, plan: Plan) -> Forgetting | None:
+def handle_detected_changes(memory: Memory, plan: Plan) -> Forgetting | None:
     """Handle detected changes of arms, so that rewards can be recorded again; returns the plan's forgetting."""
     if plan.forgetting is not None and arms_with_unhandled_change(memory).size:
-        restart_changed_arms(memory, plan.forgetting)
+        restart_detectors_of_changed_arms(memory, plan.forgetting)
         set_reward_counts_at_which_to_stop(memory, plan)
     return plan.forgetting
 
@@ -76,10 +76,10 @@ def ensure_capacity(memory: Memory, plan: Plan, more: int = 1, limit: int | None
     The copy is at least twice as large where it must grow, but not larger than ``limit`` rewards need. Where rewards
     are forgotten, that frees memory in place: for one more reward at least, not for all.
     """
-    forgetting = handle_changes(memory, plan)
+    forgetting = handle_detected_changes(memory, plan)
     if forgetting is not None and forgetting.kind:
         if memory.rewards >= forgetting.most:
-            forget_rewards(memory, forgetting)
+            forget_excess_rewards(memory, forgetting)
         more = min(more, forgetting.most - memory.rewards)
         limit = forgetting.most if limit is None else min(limit, forgetting.most)
 
@@ -97,7 +97,7 @@ def ensure_capacity(memory: Memory, plan: Plan, more: int = 1, limit: int | None
     if not sizes:
         return memory
     larger = memory.resized(**sizes)
-    write_constants(larger, plan)
+    write_state_constants(larger, plan)
     return larger
 
 
@@ -105,7 +105,7 @@ def memory_grown_by(memory: Memory, plan: Plan, more: int) -> Memory:
     """A copy of the memory in which ``more`` further rewards fit, even if some must then be forgotten."""
     sizes = {name: memory.rewards + more for name in ("reward_capacity", "window_capacity") if memory.sizes[name]}
     larger = memory.resized(**sizes) if sizes else memory
-    write_constants(larger, plan)
+    write_state_constants(larger, plan)
     return larger
 
 
@@ -117,10 +117,10 @@ def forget_after_merge(memory: Memory, other: Memory, plan: Plan) -> Memory:
         set_merged_delta_share(memory, other, forgetting)
         forgetting.after(memory)
     if forgetting.kind and memory.rewards > forgetting.keep:
-        forget_rewards(memory, forgetting)
+        forget_excess_rewards(memory, forgetting)
         sizes = {name: forgetting.most for name in ("reward_capacity", "window_capacity") if memory.sizes[name]}
         memory = memory.resized(**sizes) if sizes else memory
-        write_constants(memory, plan)
+        write_state_constants(memory, plan)
     return memory
 
 
@@ -146,7 +146,7 @@ def n_sub_gaussian_cells(n_arms: int) -> int:
     return min(max((1 << 19) // n_arms, 512), 4096)
 
 
-def recompute_derived(memory: Memory) -> None:
+def recompute_derived_fields(memory: Memory) -> None:
     """Recompute fields that are not saved but follow from rewards: sums of squares, and the largest reward."""
     if memory.sketch_size > 0 or memory.storage_mode == BINARY:
         return

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pmbandits import _html, _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
-from pmbandits.confidence._bounds import mixture_bounds
+from pmbandits.confidence._bounds import mixture_utility_with_bounds
 from pmbandits.confidence.betting import mean_interval
 from pmbandits.confidence.joint_bernoulli import JointChances
 from pmbandits.engine.capacity import memory_with_radius_table
@@ -20,7 +20,7 @@ from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
 from pmbandits.engine.reading import Reading
 from pmbandits.estimates._rewards import BINARY, SAMPLES
 from pmbandits.metrics.encoding import h_value
-from pmbandits.mixtures._optimistic_bound import find_most_optimistic_mixture, upper_bound_of_any_mixture
+from pmbandits.mixtures._optimistic_bound import set_mix_to_most_optimistic, upper_bound_of_any_mixture
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Finite, Interval
 
@@ -89,9 +89,9 @@ class Certainty(NamedTuple):
         )
 
 
-def utility_range(memory: Memory, mix: FloatArray) -> tuple[float, float, float]:
+def mixture_utility_range(memory: Memory, mix: FloatArray) -> tuple[float, float, float]:
     """Lower, empirical and upper utility of a mixture; an error in one sentence if no distribution fits the rewards."""
-    low, middle, high = (float(value) for value in mixture_bounds(memory, mix))
+    low, middle, high = (float(value) for value in mixture_utility_with_bounds(memory, mix))
     if np.isnan(low):
         raise ValueError(
             f"no distribution fits both the rewards and the promise of the support ({_tail_promise(memory)}); declare "
@@ -137,7 +137,7 @@ class BoundsBasis(NamedTuple):
         return of_sets
 
 
-def certified_bounds(
+def certified_utility_and_regret_bounds(
     memory: Memory, mix: FloatArray, basis: BoundsBasis, cells: int = FINE_CELLS
 ) -> tuple[float, float, float, float, float]:
     """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
@@ -152,7 +152,7 @@ def certified_bounds(
         low, high, rival, regret, _ = joint.bounds(memory.h, mix)
         mean = float(mix @ (memory.counts[:, 1] / np.maximum(memory.n_rewards, 1)))
         return low, float(h_value(memory.h, min(mean, 1.0))), high, rival, regret
-    low, middle, high = utility_range(memory, mix)
+    low, middle, high = mixture_utility_range(memory, mix)
     rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
     return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
 
@@ -189,7 +189,7 @@ def initial_rival_mixture(memory: Memory) -> FloatArray:
     if few or memory.moment_order > 0.0 or memory.sub_gaussian_sigma > 0.0:
         return np.full(memory.n_arms, 1.0 / memory.n_arms)
     rough = memory_of_coarse_distributions(memory, coarse_distributions(memory))
-    find_most_optimistic_mixture(rough.address)
+    set_mix_to_most_optimistic(rough.address)
     return rough.mix.copy()
 
 
@@ -223,11 +223,11 @@ class CertaintyMethods(Reading):
         True
         """
         chosen = self._require_confidence_sets()
-        clone, memory, mix = self._snapshot(weights)
+        clone, memory, mix = self._snapshot_with_mixture(weights)
         basis = clone._bounds_basis()
         if basis.kind != SETS:
-            return certified_bounds(memory, mix, basis)[:3]
-        low, middle, high = utility_range(memory, mix)
+            return certified_utility_and_regret_bounds(memory, mix, basis)[:3]
+        low, middle, high = mixture_utility_range(memory, mix)
         if exact and memory.storage_mode != BINARY and int((mix > 0.0).sum()) > 1:
             low, high = clone._exact_utility_range(chosen, memory, mix, low, high)
         return low, middle, high
@@ -277,9 +277,9 @@ class CertaintyMethods(Reading):
         (True, 0.9998)
         """
         self._require_confidence_sets()
-        clone, memory, mix = self._snapshot(weights)
+        clone, memory, mix = self._snapshot_with_mixture(weights)
         basis = clone._bounds_basis()
-        low, middle, high, rival, regret = certified_bounds(memory, mix, basis)
+        low, middle, high, rival, regret = certified_utility_and_regret_bounds(memory, mix, basis)
         wrong, chosen = clone._total_failure_probability(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
         return Certainty(middle, low, high, rival, regret, probability, basis.meaning(chosen.meaning))
@@ -300,7 +300,7 @@ class CertaintyMethods(Reading):
                 return BoundsBasis(MEANS, chosen.failure, arms)
         return BoundsBasis(SETS, chosen.failure, arms)
 
-    def _snapshot(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
+    def _snapshot_with_mixture(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
         """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
 
         By default it is the current mixture. Arms that wait for their first reward are in that memory like all others:
@@ -313,7 +313,7 @@ class CertaintyMethods(Reading):
         given = (
             clone._expand_to_all_arms(clone._memory.mix.copy())
             if weights is None
-            else _validation.weights(weights, clone.n_arms)
+            else _validation.check_weights(weights, clone.n_arms)
         )
         clone = clone._with_waiting_arms_in_memory()
         active_arms = list(clone._active_arms)

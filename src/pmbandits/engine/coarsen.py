@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE, coarse_table_counts
+from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE, n_of_coarse_radius_table
 from pmbandits.engine.plan import Plan
 from pmbandits.estimates._rewards import FINITE, SAMPLES
 from pmbandits.estimates._sketch import SQUARES, SUM
@@ -63,7 +63,7 @@ def memory_of_coarse_distributions(
     out = memory.resized(**sizes)
     if plan is not None:
         assert plan.confidence is not None
-        out.radii[:] = plan.confidence.radius(coarse_table_counts())
+        out.radii[:] = plan.confidence.radius(n_of_coarse_radius_table())
         out.coarse_radii = 1
     if memory.storage_mode == SAMPLES:
         out.storage_mode = FINITE
@@ -71,11 +71,11 @@ def memory_of_coarse_distributions(
             # the range of rewards takes the place of the ends
             out.low, out.high = distributions.points[0], distributions.points[-1]
     out.points[:] = distributions.points
-    set_reward_counts(out, distributions.counts, memory.n_rewards, memory)
+    set_coarse_reward_counts(out, distributions.counts, memory.n_rewards, memory)
     return out
 
 
-def set_reward_counts(memory: Memory, counts: FloatArray, n_rewards: NDArray[np.int64], first: Memory) -> None:
+def set_coarse_reward_counts(memory: Memory, counts: FloatArray, n_rewards: NDArray[np.int64], first: Memory) -> None:
     """Set the number of rewards of each arm in a coarse memory (made from ``first``), spread as ``counts`` are."""
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     above = np.rint(np.cumsum(counts, axis=1) / total * n_rewards[:, None]).astype(np.int64)

@@ -56,7 +56,7 @@ def tail_assumption_as_state_numbers(
 class ConfidenceChoice(Algorithm):
     """Which confidence sets a policy keeps, and with which share of δ."""
 
-    def _reward_storage(self, support: Support) -> tuple[str, int]:
+    def _reward_storage_and_size(self, support: Support) -> tuple[str, int]:
         """How rewards of this support are kept: exactly, in bins or in sketches; and the size of these."""
         name, size = parse_estimates(self.options.get("estimates", "exact"))
         if name in ("window", "discount"):  # what is kept at all is kept exactly
@@ -71,9 +71,9 @@ class ConfidenceChoice(Algorithm):
         name, after = type(self).__name__, type(self).adjust_after_forgetting
         return parse_forgetting(self.options, n_arms, support, name=name, can_forget=self.forgets, after=after)
 
-    def _max_rounding(self, support: Support) -> float:
+    def _max_rounding_error(self, support: Support) -> float:
         """How far rounding to bins moves a reward at most."""
-        name, size = self._reward_storage(support)
+        name, size = self._reward_storage_and_size(support)
         return 0.5 * support.width / size if name == "binned" else 0.0
 
     def _n_arms_sharing_delta(self, n_arms: int) -> tuple[int, int]:
@@ -113,7 +113,7 @@ class ConfidenceChoice(Algorithm):
         line that is best known of balls.
         """
         horizon, delta = self.options.get("horizon"), self.options.get("delta")
-        how, fineness = self._reward_storage(support)
+        how, fineness = self._reward_storage_and_size(support)
         arms, doubled = self._n_arms_sharing_delta(n_arms)
         if how == "sketch":  # half of δ is for the sketches
             share *= 0.5
@@ -127,7 +127,11 @@ class ConfidenceChoice(Algorithm):
             name = "wasserstein"
         chosen = confidence_set(name, support, arms, horizon=horizon, delta=delta, cells=cells)
         if how != "exact":
-            lost = f"rounding to bins, at most {self._max_rounding(support):.2g}," if how == "binned" else "its sketch"
+            lost = (
+                f"rounding to bins, at most {self._max_rounding_error(support):.2g},"
+                if how == "binned"
+                else "its sketch"
+            )
             also = self._sketch_failure_probability(n_arms) if how == "sketch" else 0.0
             meaning = f"{chosen.meaning}; and the error of {lost} is added"
             chosen = replace(chosen, meaning=meaning, failure=chosen.failure + also)

@@ -79,7 +79,7 @@ class Explaining(Stopping):
             return _html.html_titled_block(
                 title, _html.html_table((), [("metric", known), ("state", "a recipe: not bound to arms yet")])
             )
-        t, pulls, n_rewards, mixture = self.t, self.pulls, self._arm_field("n_rewards"), self.mixture
+        t, pulls, n_rewards, mixture = self.t, self.pulls, self._copy_of_arm_field("n_rewards"), self.mixture
         shown = np.argsort(-mixture, kind="stable")[:12]
         states = (PLAYS,) * self.n_arms if self._roster is None else self._roster.states
         labels = [n if state == PLAYS else f"{n} ({state})" for n, state in zip(self.names, states, strict=True)]

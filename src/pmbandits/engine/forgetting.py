@@ -122,7 +122,7 @@ def start_detector(memory: Memory, forgetting: Forgetting, arm: int) -> None:
     known = np.zeros(changing.N_FIRST)
     known[: forgetting.known.size] = forgetting.known
     parts = memory.detector_header[arm], memory.detector_thresholds[arm], memory.detector_counts[arm]
-    changing.detector_init(*parts, known, forgetting.known.size)
+    changing.init_change_detector(*parts, known, forgetting.known.size)
 
 
 def arms_with_unhandled_change(memory: Memory) -> NDArray[np.int64]:
@@ -130,7 +130,7 @@ def arms_with_unhandled_change(memory: Memory) -> NDArray[np.int64]:
     return np.flatnonzero(memory.detector_header[:, changing.ALARM])
 
 
-def restart_changed_arms(memory: Memory, forgetting: Forgetting) -> None:
+def restart_detectors_of_changed_arms(memory: Memory, forgetting: Forgetting) -> None:
     """Restart the detectors of changed arms, and forget the rewards of these arms with ``detect="restart"``."""
     for arm in arms_with_unhandled_change(memory).tolist():
         start_detector(memory, forgetting, arm)
@@ -142,7 +142,7 @@ def restart_changed_arms(memory: Memory, forgetting: Forgetting) -> None:
                 memory.forgetting_counters[TIMES] += dropped - 1.0
 
 
-def forget_rewards(memory: Memory, forgetting: Forgetting) -> None:
+def forget_excess_rewards(memory: Memory, forgetting: Forgetting) -> None:
     """Forget as many rewards as are too many."""
     steps, dropped = {"window": forget_oldest, "discount": forget_random}, memory.rewards - forgetting.keep
     steps[forgetting.kind](memory.address, memory.words, _word_ranges_of_cleared_fields(memory), dropped)

@@ -62,8 +62,8 @@ def epsilon_and_whether_continuous(
 def check_beta(name: str, value: Any) -> float | str:
     """A number above 0, or ``"auto"``."""
     if isinstance(value, str):
-        return _validation.choice(name, value, ["auto"])
-    return _validation.within(name, value, 0.0, open_lo=True)
+        return _validation.check_choice(name, value, ["auto"])
+    return _validation.check_within(name, value, 0.0, open_lo=True)
 
 
 def beta_before_first_reward(metric: Distortion, support: Support) -> float:
@@ -149,9 +149,9 @@ def search_options_as_state_numbers(continuous: bool, floor: float, ties: str = 
 check_ties = one_of("best", "random")
 
 
-def check_even(name: str, value: Any) -> int:
+def check_even_number(name: str, value: Any) -> int:
     """An even whole number of at least 4."""
-    branching = _validation.whole(name, value, 4)
+    branching = _validation.check_whole_number(name, value, 4)
     if branching % 2:
         raise ValueError(f"{name} must be even, so that a kept mixture lies on the next grid; got {branching}.")
     return branching

@@ -13,7 +13,7 @@ from pmbandits.mixtures._joint_regret import (
     fill_mixture_survival_bounds,
     fill_survival_bounds_by_cell,
     joint_slope_step_error,
-    maximise_joint_lead,
+    maximise_joint_lead_in_place,
 )
 from pmbandits.mixtures._optimistic_bound import max_lead_of_other_arms
 from pmbandits.state.memory import Memory
@@ -37,7 +37,7 @@ class SurvivalCells(NamedTuple):
     ) -> tuple[float, float]:
         """Maximise the lead of b over a in these cells, in place; returns the value and the gap to the optimum."""
         width, low, high, least, most, furthest_point = self
-        value, gap = maximise_joint_lead(
+        value, gap = maximise_joint_lead_in_place(
             h, a, b, more, width, low, high, width.size, least, most, furthest_point, enough, passes
         )
         return float(value), float(gap)

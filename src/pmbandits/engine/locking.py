@@ -19,8 +19,8 @@ from pmbandits.engine._calls import CHOOSE_SIGNATURE
 from pmbandits.engine.plan import Plan
 from pmbandits.engine.roster import Roster
 from pmbandits.engine.tickets import Tickets
-from pmbandits.state.linking import address
-from pmbandits.state.lock import claim_memory, compile_lock_kernels, release_memory
+from pmbandits.state.linking import kernel_address
+from pmbandits.state.lock import compile_lock_kernels, try_lock_memory, unlock_memory
 from pmbandits.state.memory import Memory
 
 _LOCK_TOKENS = count(2)  # tokens of threads that are alone with a memory (state/lock.py)
@@ -42,7 +42,7 @@ class LockedMemory:
     _lock: threading.Lock
     _owner: int  # the thread that has the lock; 0 for none
 
-    def _make_lock(self) -> None:
+    def _create_policy_lock(self) -> None:
         """Give a new policy its lock, which is also taken around forks."""
         self._lock, self._owner = threading.Lock(), 0
         _WITH_LOCK.add(self)
@@ -77,7 +77,7 @@ class LockedMemory:
         return tuple(range(len(self.names))) if self._roster is None else self._roster.active_arms
 
     @property
-    def _clock_start(self) -> int:
+    def _clock_start_round(self) -> int:
         """The round in which the clock began: since then shares are kept, and phases go on."""
         return 0 if self._roster is None else self._roster.clock_start
 
@@ -94,13 +94,13 @@ class LockedMemory:
     def _clone_unlocked(self) -> Self:
         """A copy that can be changed, made by a caller that holds the lock."""
         clone: Self = object.__new__(type(self))
-        clone.__setstate__(self._state_dict())
+        clone.__setstate__(self._copied_state_dict())
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        return self._state_dict() if "_now" not in self.__dict__ else self._with_lock(self._state_dict)
+        return self._copied_state_dict() if "_now" not in self.__dict__ else self._with_lock(self._copied_state_dict)
 
-    def _state_dict(self) -> dict[str, Any]:
+    def _copied_state_dict(self) -> dict[str, Any]:
         out = {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_owner", "_now")}
         if "_now" in self.__dict__:
             _, _, memory, roster = self._now
@@ -109,7 +109,7 @@ class LockedMemory:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._make_lock()
+        self._create_policy_lock()
         if "_now" in state:
             memory, roster = state["_now"]
             self._now = self._kernel_args(memory, roster)
@@ -137,12 +137,12 @@ class LockedMemory:
         with self._lock:
             try:
                 self._owner = me
-                while not claim_memory(self._now[1], token):  # somebody asks or tells right now
+                while not try_lock_memory(self._now[1], token):  # somebody asks or tells right now
                     time.sleep(1e-5)
                 return work()
             finally:
                 self._owner = 0
-                release_memory(self._now[1], token)
+                unlock_memory(self._now[1], token)
 
 
 # ---- forks -------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ _FORK_TOKEN = next(_LOCK_TOKENS)
 _held: list[LockedMemory] = []
 
 
-def _hold_all_policies() -> None:
+def _lock_all_policies() -> None:
     """Before a fork: take every policy that this thread does not have already."""
     policies: list[LockedMemory] | None = None
     while policies is None:
@@ -164,29 +164,29 @@ def _hold_all_policies() -> None:
             continue
         policy._lock.acquire()
         if "_now" in policy.__dict__:
-            while not claim_memory(policy._now[1], _FORK_TOKEN):
+            while not try_lock_memory(policy._now[1], _FORK_TOKEN):
                 time.sleep(1e-5)
         _held.append(policy)
     global_compiler_lock.acquire()
 
 
-def _give_back_all_policies() -> None:
+def _unlock_all_policies() -> None:
     """After a fork, in parent and child: give back what was taken before it."""
     global_compiler_lock.release()
     while _held:
         policy = _held.pop()
         if "_now" in policy.__dict__:
-            release_memory(policy._now[1], _FORK_TOKEN)
+            unlock_memory(policy._now[1], _FORK_TOKEN)
         policy._lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_hold_all_policies, after_in_parent=_give_back_all_policies, after_in_child=_give_back_all_policies
+        before=_lock_all_policies, after_in_parent=_unlock_all_policies, after_in_child=_unlock_all_policies
     )
 
 
 @cache
 def _choose_address(choose: Any) -> int:
     """The address of the compiled choose kernel."""
-    return address(choose, CHOOSE_SIGNATURE)
+    return kernel_address(choose, CHOOSE_SIGNATURE)

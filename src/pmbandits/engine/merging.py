@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from pmbandits import _validation
-from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, memory_grown_by, recompute_derived
+from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, memory_grown_by, recompute_derived_fields
 from pmbandits.engine.forgetting import interleave_windows_in_place
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.ticket_methods import TicketMethods
 from pmbandits.engine.transfer import add_pulls_and_rewards, count_all_pulls_as_current, restart_clock
 
 
-def _same(mine: Any, theirs: Any) -> bool:
+def _are_equal(mine: Any, theirs: Any) -> bool:
     try:
         return mine is theirs or bool(mine == theirs)
     except ValueError:  # a metric made from a function equals itself only
@@ -93,11 +93,11 @@ class Merging(TicketMethods):
                 beside = ensure_capacity(beside, self._plan, source.rewards)
                 add_pulls_and_rewards(beside, source, [(a, -1 - b) for a, b in enumerate(places) if b < 0])
                 count_all_pulls_as_current(beside)
-                recompute_derived(beside)
+                recompute_derived_fields(beside)
         for field in ours.fields:
             if "cleared" in field.lifecycle:  # the distributions may have moved by any amount
                 ours.field(field.name)[...] = 0
-        recompute_derived(ours)
+        recompute_derived_fields(ours)
         if forgetting is not None:
             ours = forget_after_merge(ours, other, self._plan)
         ours.dirty = 1
@@ -123,7 +123,7 @@ class Merging(TicketMethods):
             ("estimates", *(parse_estimates(p.options.get("estimates", "exact")) for p in (self, other))),
             ("detect", *(p._detect_option_if_restart() for p in (self, other))),
         ):
-            if not _same(mine, theirs):
+            if not _are_equal(mine, theirs):
                 raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
         unknown_arms = [name for name in other.names if name not in self.names]
         names_differ = (self._roster is None and other._roster is None) and self.names != other.names

@@ -95,42 +95,42 @@ class DeclaredOptions:
 
 def whole(lo: int, hi: int = 2**53) -> Check:
     """A check for a whole number from ``lo`` to ``hi``."""
-    return lambda name, value: _validation.whole(name, value, lo, hi)
+    return lambda name, value: _validation.check_whole_number(name, value, lo, hi)
 
 
 def within(lo: float = float("-inf"), hi: float = float("inf"), *, hint: str = "") -> Check:
     """A check for a number from ``lo`` to ``hi``."""
-    return lambda name, value: _validation.within(name, value, lo, hi, hint=hint)
+    return lambda name, value: _validation.check_within(name, value, lo, hi, hint=hint)
 
 
 def above(lo: float, *, hint: str = "") -> Check:
     """A check for a number greater than ``lo``."""
-    return lambda name, value: _validation.within(name, value, lo, open_lo=True, hint=hint)
+    return lambda name, value: _validation.check_within(name, value, lo, open_lo=True, hint=hint)
 
 
 def one_of(*words: str) -> Check:
     """A check for one of a few words."""
-    return lambda name, value: _validation.choice(name, value, words)
+    return lambda name, value: _validation.check_choice(name, value, words)
 
 
 def share(name: str, value: Any) -> float:
     """Check that a value is a number greater than 0, and at most 1."""
-    return _validation.within(name, value, 0.0, 1.0, open_lo=True)
+    return _validation.check_within(name, value, 0.0, 1.0, open_lo=True)
 
 
 def fraction_below_1(name: str, value: Any) -> float:
     """Check that a value is a number of at least 0, and below 1."""
-    return _validation.within(name, value, 0.0, 1.0, open_hi=True)
+    return _validation.check_within(name, value, 0.0, 1.0, open_hi=True)
 
 
 def probability(name: str, value: Any) -> float:
     """Check that a value is a number between 0 and 1, neither included."""
-    return _validation.within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
+    return _validation.check_within(name, value, 0.0, 1.0, open_lo=True, open_hi=True)
 
 
 def check_confidence(name: str, value: Any) -> Any:
     """Check that a value is the name of a confidence set, or an object."""
-    return _validation.choice(name, value, NAMES) if isinstance(value, str) else value
+    return _validation.check_choice(name, value, NAMES) if isinstance(value, str) else value
 
 
 check_search = one_of("auto", "grid", "continuous")

@@ -161,7 +161,7 @@ class Policy(Saving, DeclaredOptions):
         if self._all_limits is not None and self._roster is not None:
             self.limits = self._all_limits.among([self.names[arm] for arm in self._active_arms])
         self._tickets = Tickets()
-        self._make_lock()
+        self._create_policy_lock()
         if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
             raise ValueError(
                 f"most_arms is {options['most_arms']}, but there are {n_arms} arms; give at least as many."

@@ -21,13 +21,13 @@ from pmbandits import __version__, _validation
 from pmbandits._files import write_atomically
 from pmbandits.engine.archive import Archive, DamagedFile, npy_bytes
 from pmbandits.engine.build import MemoryLimitExceeded
-from pmbandits.engine.capacity import recompute_derived, set_reward_counts_at_which_to_stop
+from pmbandits.engine.capacity import recompute_derived_fields, set_reward_counts_at_which_to_stop
 from pmbandits.engine.explanation import Explaining
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.engine.roster import Roster, roster_from_json
 from pmbandits.engine.tickets import Tickets
-from pmbandits.engine.transfer import inactive_memory, inactive_memory_sizes
-from pmbandits.engine.validate import find_inconsistency, find_wrong_records
+from pmbandits.engine.transfer import inactive_memory_sizes, new_memory_for_inactive_arms
+from pmbandits.engine.validate import why_memory_is_inconsistent, why_records_contradict
 from pmbandits.estimates._rewards import STALE
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.state.fields import POOLS
@@ -86,9 +86,9 @@ class Saving(Explaining):
         clone = self._clone()
         assert clone.metric is not None and clone.support is not None
         roster, inactive = clone._roster, None
-        arrays, numbers = clone._saved_content(clone._memory)
+        arrays, numbers = clone._arrays_and_numbers_to_save(clone._memory)
         if roster is not None:
-            more, inactive = clone._saved_content(roster.inactive_memory)
+            more, inactive = clone._arrays_and_numbers_to_save(roster.inactive_memory)
             arrays |= {f"{INACTIVE}{name}": array for name, array in more.items()}
         tickets, more = clone._tickets.to_description_and_arrays()
         arrays |= more
@@ -135,7 +135,7 @@ class Saving(Explaining):
         else:
             write(path)
 
-    def _saved_content(self, memory: Memory) -> tuple[Arrays, Numbers]:
+    def _arrays_and_numbers_to_save(self, memory: Memory) -> tuple[Arrays, Numbers]:
         """What is saved of a memory: arrays that are not empty, single numbers, and its own that may change."""
         arrays: Arrays = {}
         constants = self._names_of_unsaved_fields()
@@ -163,34 +163,34 @@ class Saving(Explaining):
         own = {field.name for field in self._own}
         return (own & set(self._plan.setup.numbers)) | (set() if "phases" in own else _GRID)
 
-    def _read_memory(self, archive: Archive, description: dict[str, Any]) -> tuple[Memory, Roster | None]:
+    def _read_memory_and_roster(self, archive: Archive, description: dict[str, Any]) -> tuple[Memory, Roster | None]:
         """The memory that the file holds and the roster with the memory of inactive arms, checked; or DamagedFile."""
         memory, roster, numbers = self._memory, self._roster, description["numbers"]
-        self._check_numbers(memory, numbers)
+        self._check_saved_numbers(memory, numbers)
         most = int(archive.array("n_rewards", memory.n_rewards.shape, np.int64).max(initial=0))
         if not 0 <= most <= numbers["rewards"]:
             raise DamagedFile("its counts of rewards are not possible")
         memory = self._memory_resized_for(memory, numbers["rewards"], most)
         self._fill_memory_from_archive(memory, archive, numbers, "")
-        wrong = find_inconsistency(self, memory)
+        wrong = why_memory_is_inconsistent(self, memory)
         if roster is not None:
             arms, numbers = len(roster.inactive_arms), description["inactive"]
-            self._check_numbers(memory, numbers)
+            self._check_saved_numbers(memory, numbers)
             self._check_memory_limit(inactive_memory_sizes(memory, arms, numbers["rewards"]))
-            beside = inactive_memory(memory, self._plan, arms, numbers["rewards"])
+            beside = new_memory_for_inactive_arms(memory, self._plan, arms, numbers["rewards"])
             self._fill_memory_from_archive(beside, archive, numbers, INACTIVE)
-            wrong = wrong or find_wrong_records(beside)
+            wrong = wrong or why_records_contradict(beside)
             roster = replace(roster, inactive_memory=beside)
         if wrong is not None:
             raise DamagedFile(wrong)
         for part in (memory,) if roster is None else (memory, roster.inactive_memory):
-            recompute_derived(part)
+            recompute_derived_fields(part)
         set_reward_counts_at_which_to_stop(memory, self._plan)
         return memory, roster
 
-    def _check_numbers(self, memory: Memory, numbers: Any) -> None:
+    def _check_saved_numbers(self, memory: Memory, numbers: Any) -> None:
         """Refuse single numbers of a file that such a memory does not have, or that are of another type."""
-        known = self._saved_content(memory)[1]
+        known = self._arrays_and_numbers_to_save(memory)[1]
         if not isinstance(numbers, dict) or set(numbers) != set(known):
             raise DamagedFile("it does not have the numbers of such a policy")
         for name, number in numbers.items():
@@ -204,7 +204,7 @@ class Saving(Explaining):
         """Fill a memory of the right sizes with the numbers and arrays of a file."""
         for name, number in numbers.items():
             setattr(memory, name, number)
-        for name, into in self._saved_content(memory)[0].items():
+        for name, into in self._arrays_and_numbers_to_save(memory)[0].items():
             into[...] = archive.array(f"{prefix}{name}", into.shape, into.dtype)
         if memory.sketch_size > 0:
             memory.n_sorted, memory.n_pooled = STALE, 0
@@ -239,21 +239,23 @@ def load(
     """
     if not isinstance(path, (str, Path)):
         name = getattr(path, "name", None)
-        return _load(path, Path(name).name if isinstance(name, str) else "the file", metric, confidence, max_memory)
+        return _load_policy_from_file(
+            path, Path(name).name if isinstance(name, str) else "the file", metric, confidence, max_memory
+        )
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}.")
     with Path(path).open("rb") as file:
-        return _load(file, Path(path).name, metric, confidence, max_memory)
+        return _load_policy_from_file(file, Path(path).name, metric, confidence, max_memory)
 
 
-def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: int | None) -> Policy:
+def _load_policy_from_file(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: int | None) -> Policy:
     """The policy in an open file; ``label`` is what errors call the file."""
     limit = _BASE_BYTES + _BYTES_PER_FILE_BYTE * file.seek(0, io.SEEK_END) if max_memory is None else max_memory
     try:
         archive = Archive(file, limit)
-        description = _read_description(archive, label)
+        description = _read_policy_description(archive, label)
         policy = _make_policy(description, label, metric, confidence, limit)
-        memory, roster = policy._read_memory(archive, description)
+        memory, roster = policy._read_memory_and_roster(archive, description)
         policy._now = policy._kernel_args(memory, roster)
         if roster is not None and max(roster.clock_start, *roster.joined_at.values(), 0) > policy.t:
             raise DamagedFile("an arm came after the last round")
@@ -274,7 +276,7 @@ def _load(file: BinaryIO, label: str, metric: Any, confidence: Any, max_memory: 
     return policy
 
 
-def _read_description(archive: Archive, label: str) -> dict[str, Any]:
+def _read_policy_description(archive: Archive, label: str) -> dict[str, Any]:
     found = archive.json("policy.json")
     version = found.get("version")
     if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
-from pmbandits.confidence._bounds import arm_set_radius, bernoulli_lower, bernoulli_upper, fill_arm_kl_band
+from pmbandits.confidence._bounds import (
+    arm_set_radius,
+    bernoulli_interval_lower,
+    bernoulli_interval_upper,
+    fill_arm_kl_band,
+)
 from pmbandits.engine._calls import invalid_mixture_error, is_mixture
 from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.forgetting import recorded_changes
@@ -43,7 +48,7 @@ class Reading(Merging):
     def t(self) -> int:
         """The number of rounds so far, that is of arms that :meth:`ask` returned."""
         self._require_bound_policy()
-        return self._total_rounds()
+        return self._n_pulls_in_all()
 
     @property
     def explore_rounds(self) -> int:
@@ -61,14 +66,14 @@ class Reading(Merging):
     def pulls(self) -> NDArray[np.int64]:
         """How often each arm was asked for."""
         self._require_bound_policy()
-        return self._arm_field("pulls")
+        return self._copy_of_arm_field("pulls")
 
     @property
     def pending(self) -> NDArray[np.int64]:
         """How many asks of each arm still wait for their reward."""
-        return self._arm_field("pending")
+        return self._copy_of_arm_field("pending")
 
-    def _arm_field(self, name: str) -> NDArray[Any]:
+    def _copy_of_arm_field(self, name: str) -> NDArray[Any]:
         self._require_bound_policy()
         return self._with_lock(lambda: self._field_of_all_arms(name).copy())
 
@@ -88,7 +93,7 @@ class Reading(Merging):
         found = {name.removeprefix(OWN_PREFIX): memory.field(name).copy() for name in names}
         return {name: value if value.ndim else value.item() for name, value in found.items()}
 
-    def _updated_memory(self) -> Memory:
+    def _memory_of_updated_clone(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""
         return self._updated_clone()._memory
 
@@ -141,7 +146,9 @@ def _arm_estimate(name: str, memory: Any, i: int, confidence: ConfidenceSet | No
         radius = float(arm_set_radius(memory, i) if memory.coarse_radii == 1 else confidence.radius(n))
     if kind == "interval":
         mean = float(x @ counts) / n if n else 0.5
-        low, high = (float(end(memory.set_kind, mean, radius)) for end in (bernoulli_lower, bernoulli_upper))
+        low, high = (
+            float(end(memory.set_kind, mean, radius)) for end in (bernoulli_interval_lower, bernoulli_interval_upper)
+        )
     ends = None
     if kind == "kl_band" and n:
         above = np.concatenate(([n], n - np.cumsum(counts))).astype(np.int64)

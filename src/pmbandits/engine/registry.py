@@ -19,11 +19,11 @@ def policy_by_name(name: str, horizon: int, options: Mapping[str, Any] | None = 
     same = {cls.__name__.lower(): known for known, cls in REGISTRY.items()}
     key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
     key = same.get(key, key)
-    cls = REGISTRY[_validation.choice("policy", key if key in REGISTRY else name, sorted(REGISTRY))]
+    cls = REGISTRY[_validation.check_choice("policy", key if key in REGISTRY else name, sorted(REGISTRY))]
     given = dict(options or {})
     known = [option for option in inspect.signature(cls).parameters if option not in ("n_arms", "support", "names")]
     for option in given:
-        _validation.choice("option", option, known, kind=f"option of {cls.name}")
+        _validation.check_choice("option", option, known, kind=f"option of {cls.name}")
     if "horizon" in known:
         given.setdefault("horizon", horizon)
     return cls(**given)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits.engine.archive import DamagedFile, is_count
+from pmbandits.engine.archive import DamagedFile, is_json_count
 from pmbandits.state.memory import Memory
 
 PLAYS, PAUSED, RETIRED = "plays", "paused", "retired"
@@ -93,7 +93,7 @@ def roster_from_json(found: Any, n_arms: int) -> Roster:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in joined):
         raise unreadable
     counts = [found["clock_start"], found["n_initial_arms"], *active, *(number for pair in joined for number in pair)]
-    if not all(is_count(number) for number in counts):
+    if not all(is_json_count(number) for number in counts):
         raise unreadable
     plays, joined_at = {arm for arm, state in enumerate(states) if state == PLAYS}, dict(joined)
     possible = (

@@ -12,7 +12,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.constraints import Limits, limits
 from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope
 from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS, SINGLE_ARM_LIMITS
-from pmbandits.mixtures._constraints import maximise_linear_within_rows
+from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 
 OPTIONS = ("shares", "cost", "budget")
 MAX_CORNERS = 4096  # up to so many corners are kept, for metrics that are convex, with limits on several arms,
@@ -51,7 +51,7 @@ def check_cost(name: str, value: Any) -> Any:
 
 def check_budget(name: str, value: Any) -> float:
     """What a round may cost on average."""
-    return _validation.number(name, value)
+    return _validation.check_number(name, value)
 
 
 def do_options_have_limits(options: Mapping[str, Any]) -> bool:
@@ -104,7 +104,7 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
     sizes = {"n_limited": count, "has_share_limits": 1}
     if ends is not None:
         least, most = ends
-        _require_all_playable(found, np.minimum(most, 1.0 - (least.sum() - least)))
+        _require_all_arms_playable(found, np.minimum(most, 1.0 - (least.sum() - least)))
         corners = polytope.corners(FEW_CORNERS)
         start = np.full(count, 1.0 / count)
         if (start < least).any() or (start > most).any():  # the even mixture, as far as the limits allow
@@ -121,7 +121,7 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
         sizes["n_corners"] = corners.shape[0]
     else:
         fullest, emptiest = (_extreme_mixtures(rows, bounds, sign) for sign in (1.0, -1.0))
-    _require_all_playable(found, fullest.diagonal())
+    _require_all_arms_playable(found, fullest.diagonal())
     sizes |= {"n_limit_rows": rows.shape[0]}
     arrays = {
         "min_shares": emptiest.diagonal(),
@@ -129,7 +129,7 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
         "limit_rows": rows,
         "limit_bounds": bounds,
         "fullest_mixtures": fullest,
-        "lag_bounds": np.append(_joint_lag_bounds(count), 0.0) + 1e-9,
+        "lag_bounds": np.append(_bounds_on_joint_lag_of_arms(count), 0.0) + 1e-9,
     }
     if corners is not None:
         arrays["corners"] = corners
@@ -142,7 +142,7 @@ def _extreme_mixtures(rows: FloatArray, bounds: FloatArray, sign: float) -> Floa
     count = rows.shape[1]
     out, scratch = np.empty((count, count)), np.empty(count)
     for arm, slopes in enumerate(np.eye(count)):
-        maximise_linear_within_rows(rows, bounds, sign * slopes, out[arm], scratch)
+        fill_linear_maximiser_within_rows(rows, bounds, sign * slopes, out[arm], scratch)
     return out
 
 
@@ -162,7 +162,7 @@ def _nearest_even_mixture(least: FloatArray, most: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
-def _require_all_playable(found: Limits, most: FloatArray) -> None:
+def _require_all_arms_playable(found: Limits, most: FloatArray) -> None:
     never = [name for name, share in zip(found.names, most, strict=True) if share <= FEASIBILITY_TOLERANCE]
     if never:
         raise ValueError(
@@ -185,7 +185,7 @@ def worst_case_excess(found: Limits) -> FloatArray:
     """
     if single_arm_bounds(found) is not None:
         return np.ones(len(found))
-    steps = np.append(np.diff(_joint_lag_bounds(len(found.names)), prepend=0.0), 0.0)
+    steps = np.append(np.diff(_bounds_on_joint_lag_of_arms(len(found.names)), prepend=0.0), 0.0)
     out = []
     for row, equal in zip(found.polytope.matrix, found.equal, strict=True):
         sides = (row, -row) if equal else (row,)
@@ -193,7 +193,7 @@ def worst_case_excess(found: Limits) -> FloatArray:
     return np.array(out)
 
 
-def _joint_lag_bounds(count: int) -> FloatArray:
+def _bounds_on_joint_lag_of_arms(count: int) -> FloatArray:
     """The most pulls by which the 1, 2, … K − 1 arms furthest behind their shares can be behind together."""
     harmonic = np.cumsum(1.0 / np.arange(1, count + 1))
     return np.asarray(np.arange(1, count) * (harmonic[-1] - harmonic[:-1] + 1.0 / (count * (count - 1))))
@@ -232,12 +232,12 @@ def project_grid(found: Limits | None, grid: FloatArray) -> FloatArray:
     polytope = found.polytope
     outside = polytope.excess(grid).max(axis=1, initial=0.0) > 1e-12
     moved = grid.copy()
-    moved[outside] = _project(polytope, grid[outside])
+    moved[outside] = _project_onto_polytope(polytope, grid[outside])
     _, first = np.unique(np.round(moved, 9), axis=0, return_index=True)
     return np.ascontiguousarray(moved[np.sort(first)])
 
 
-def _project(polytope: Polytope, points: FloatArray) -> FloatArray:
+def _project_onto_polytope(polytope: Polytope, points: FloatArray) -> FloatArray:
     """The nearest mixture within the limits of each point: Hildreth's method, one multiplier at a time."""
     count = polytope.n_arms
     rows, bounds = polytope.inequalities

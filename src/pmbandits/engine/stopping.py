@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.confidence._bounds import mixture_bounds
-from pmbandits.engine.certainty import CHANCES, Certainty, CertaintyMethods, certified_bounds
-from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions, set_reward_counts
+from pmbandits.confidence._bounds import mixture_utility_with_bounds
+from pmbandits.engine.certainty import CHANCES, Certainty, CertaintyMethods, certified_utility_and_regret_bounds
+from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions, set_coarse_reward_counts
 from pmbandits.mixtures._certifying import fill_certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
 from pmbandits.state.memory import Memory
@@ -47,8 +47,8 @@ def parse_goal(regret: float | str) -> Goal:
             raise ValueError(
                 f"regret must be a number such as 0.02, or a share of the best utility such as '2%', got {regret!r}."
             ) from None
-        return Goal(_validation.within("regret", share, 0.0, open_lo=True), True)
-    return Goal(_validation.within("regret", regret, 0.0, open_lo=True), False)
+        return Goal(_validation.check_within("regret", share, 0.0, open_lo=True), True)
+    return Goal(_validation.check_within("regret", regret, 0.0, open_lo=True), False)
 
 
 def regret_over_goal(goal: Goal, regret: float, lower: float, rival: float) -> float:
@@ -64,7 +64,7 @@ def regret_over_goal(goal: Goal, regret: float, lower: float, rival: float) -> f
     return regret / share if share > 0.0 else np.inf
 
 
-def goal_met(goal: Goal, sure: Certainty) -> bool:
+def is_goal_met(goal: Goal, sure: Certainty) -> bool:
     """Whether what is certain reaches the goal."""
     return regret_over_goal(goal, sure.regret, sure.lower, sure.rival) <= 1.0
 
@@ -110,7 +110,7 @@ def _to_significant_digits(rounds: float) -> str:
     return f"{round(rounds / size) * size:,}"
 
 
-def _rounds_left(t: float, now: float) -> float:
+def _n_rounds_from_now_to(t: float, now: float) -> float:
     """How many rounds there are from now to t."""
     return max(math.ceil(t - now), 1) if math.isfinite(t) else t
 
@@ -125,23 +125,25 @@ class Extrapolation:
         self.n_rewards = memory.n_rewards.astype(np.float64)
         self.late = np.maximum(memory.pulls - memory.n_rewards, 0).astype(np.float64)
         self.mix = memory.mix.copy()
-        low, middle, _ = mixture_bounds(self.memory, self.mix)
-        best = self._best_mixture()
-        best_middle = float(mixture_bounds(self.memory, best)[1])
+        low, middle, _ = mixture_utility_with_bounds(self.memory, self.mix)
+        best = self._recompute_best_mixture()
+        best_middle = float(mixture_utility_with_bounds(self.memory, best)[1])
         # A policy that plays the best mixture of its estimates would play another one if they were others.
         self.tracks_best = best_middle - float(middle) <= 0.05 * max(float(middle) - float(low), 1e-12)
         self.path: list[tuple[float, FloatArray, float]] = []  # rounds, rewards of each arm, multiple of the goal
 
-    def _best_mixture(self) -> FloatArray:
+    def _recompute_best_mixture(self) -> FloatArray:
         self.memory.mix[:] = self.mix
         update_best_mixture(self.memory.address)
         return self.memory.mix.copy()
 
     def _regret_multiple(self, counts: FloatArray, n_rewards: FloatArray, mix: FloatArray | None) -> float:
         """The certified regret as a multiple of the goal, if the arms have so many rewards, spread like ``counts``."""
-        set_reward_counts(self.memory, counts, np.maximum(np.rint(n_rewards), 1).astype(np.int64), self.first)
-        mixture = self._best_mixture() if mix is None else mix
-        low, _, _, rival, regret = certified_bounds(self.memory, mixture, self.policy._bounds_basis(), CELLS)
+        set_coarse_reward_counts(self.memory, counts, np.maximum(np.rint(n_rewards), 1).astype(np.int64), self.first)
+        mixture = self._recompute_best_mixture() if mix is None else mix
+        low, _, _, rival, regret = certified_utility_and_regret_bounds(
+            self.memory, mixture, self.policy._bounds_basis(), CELLS
+        )
         return regret_over_goal(self.goal, regret, low, rival)
 
     def round_at_which_goal_is_met(self) -> float:
@@ -156,7 +158,7 @@ class Extrapolation:
             if n_rewards.max() >= limit or t >= MAX_ROUNDS:
                 return np.inf
             further = max(STRIDE * t, t + 1.0)
-            n_rewards, t = self._rewards_after(n_rewards, t, further), further
+            n_rewards, t = self._n_rewards_after_rounds(n_rewards, t, further), further
 
     def _round_where_path_meets_goal(self) -> float:
         """Between the last two rounds of the path, where the multiple passes 1, as if it fell like a power of t."""
@@ -167,7 +169,7 @@ class Extrapolation:
             return further
         return _round_of_crossing_one(t, before, further, max(after, 1e-12))
 
-    def _rewards_after(self, n_rewards: FloatArray, t: float, further: float) -> FloatArray:
+    def _n_rewards_after_rounds(self, n_rewards: FloatArray, t: float, further: float) -> FloatArray:
         """The rewards of each arm after t rounds: some for certifying, some for exploring, the rest for the mixture."""
         start, n_rewards = n_rewards, n_rewards + (self.late if t == self.path[0][0] else 0.0)
         share = float(self.first.certify)
@@ -177,14 +179,16 @@ class Extrapolation:
             fill_certification_gains(self.memory.address, gains)
             pulls = share * (further - t)
             spread = 0.0 if self.policy._bounds_basis().kind == CHANCES else 0.5 * pulls  # to the arms with the fewest
-            n_rewards = _water_fill(n_rewards, np.maximum(gains, 0.0) ** (2.0 / 3.0), n_rewards.sum() + pulls - spread)
-            n_rewards = _water_fill(n_rewards, np.ones(n_rewards.size), n_rewards.sum() + spread)
+            n_rewards = _water_fill_counts(
+                n_rewards, np.maximum(gains, 0.0) ** (2.0 / 3.0), n_rewards.sum() + pulls - spread
+            )
+            n_rewards = _water_fill_counts(n_rewards, np.ones(n_rewards.size), n_rewards.sum() + spread)
         rate = self.policy.options.get("exploration")
         least = n_rewards * (math.log(further) / math.log(max(t, 2.0)))  # as good rules do with arms that are left out
         if rate is not None:
             least = np.full(n_rewards.size, (further / n_rewards.size) ** (1.0 / (1.0 + rate)))
         n_rewards = np.maximum(n_rewards, np.minimum(least, start + further - t))
-        return _water_fill(n_rewards, self.mix, max(further, n_rewards.sum()))
+        return _water_fill_counts(n_rewards, self.mix, max(further, n_rewards.sum()))
 
     def resampled_round_of_goal(self, seed: int) -> float:
         """At which round the goal is met with bootstrapped rewards: each arm's are resampled from its own."""
@@ -210,7 +214,7 @@ def _round_of_crossing_one(t: float, before: float, further: float, after: float
     return t * math.exp(growth) if growth < math.log(MAX_ROUNDS) else np.inf
 
 
-def _water_fill(n_rewards: FloatArray, weights: FloatArray, total: float) -> FloatArray:
+def _water_fill_counts(n_rewards: FloatArray, weights: FloatArray, total: float) -> FloatArray:
     """Raise the given counts until they add up to ``total``; those that rise are in proportion to their weights."""
     if not weights.sum() > 0.0 or n_rewards.sum() >= total:
         return n_rewards
@@ -251,7 +255,7 @@ class Stopping(CertaintyMethods):
     def _is_within_set_horizon(self) -> bool:
         """Whether the sets hold for as many rewards as there are; sets with a horizon do not hold beyond it."""
         horizon = self.options.get("horizon")
-        return horizon is None or int(self._arm_field("n_rewards").max()) <= horizon
+        return horizon is None or int(self._copy_of_arm_field("n_rewards").max()) <= horizon
 
     def done(self, regret: float | str) -> bool:
         """Whether you can stop: it is certain that the current mixture falls short of the best by at most ``regret``.
@@ -275,7 +279,7 @@ class Stopping(CertaintyMethods):
         """
         goal = parse_goal(regret)
         self._require_guarantee()
-        return self._is_within_set_horizon() and goal_met(goal, self.certainty(None))
+        return self._is_within_set_horizon() and is_goal_met(goal, self.certainty(None))
 
     def forecast(self, regret: float | str) -> Forecast:
         """About how many more rounds it will take until :meth:`done` says that you can stop.
@@ -311,12 +315,12 @@ class Stopping(CertaintyMethods):
             )
         if not self._is_within_set_horizon():
             return Forecast(np.inf, np.inf, np.inf, str(goal))
-        if goal_met(goal, self.certainty(None)):
+        if is_goal_met(goal, self.certainty(None)):
             return Forecast(0, 0, 0, str(goal))
-        self, memory, _ = self._snapshot(None)
+        self, memory, _ = self._snapshot_with_mixture(None)
         if memory.n_rewards.min() == 0:
             return Forecast(np.nan, np.nan, np.nan, str(goal))
-        mixture_bounds(memory, memory.mix.copy())  # this puts the pool in order
+        mixture_utility_with_bounds(memory, memory.mix.copy())  # this puts the pool in order
         ahead = Extrapolation(self, memory, goal)
         now = float(max(memory.t, memory.rewards))
         middle = ahead.round_at_which_goal_is_met()
@@ -325,7 +329,12 @@ class Stopping(CertaintyMethods):
         spread = np.sort([ahead.resampled_round_of_goal(seed) for seed in range(RESAMPLES)])
         low, high = (float(np.quantile(spread, share, method="nearest")) for share in (0.1, 0.9))
         low, high = min(low, middle) / (1.0 + SLACK), max(high, middle) * (1.0 + SLACK)
-        return Forecast(_rounds_left(middle, now), _rounds_left(low, now), _rounds_left(high, now), str(goal))
+        return Forecast(
+            _n_rounds_from_now_to(middle, now),
+            _n_rounds_from_now_to(low, now),
+            _n_rounds_from_now_to(high, now),
+            str(goal),
+        )
 
 
 def require_guarantee(policy: Stopping) -> None:

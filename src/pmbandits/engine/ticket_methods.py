@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _validation
 from pmbandits._files import write_atomically
 from pmbandits.arms import arm_index
-from pmbandits.engine.ask_tell import AskTell, numbers
-from pmbandits.engine.capacity import ensure_capacity, recompute_derived
+from pmbandits.engine.ask_tell import AskTell, check_reward_array
+from pmbandits.engine.capacity import ensure_capacity, recompute_derived_fields
 from pmbandits.engine.tickets import PendingAnswers, Ticket, TicketRow, ticket_id
 from pmbandits.estimates._rewards import OK, SAMPLES
 from pmbandits.state.memory import Memory
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def replace_reward(memory: Memory, arm: int, old: float, new: float) -> None:
+def replace_reward_in_memory(memory: Memory, arm: int, old: float, new: float) -> None:
     if memory.sketch_size > 0:
         raise ValueError("rewards that are kept in sketches cannot be corrected; take estimates='exact' or 'binned'.")
     gone = ValueError(f"the reward {old:g} of this arm is not there to be corrected; it was forgotten, or never told.")
@@ -133,7 +133,7 @@ class TicketMethods(AskTell):
             if self._fill_with_next_arms(out) != OK:
                 self._raise_invalid_choice()
             arm = int(out[0])
-            row = TicketRow(arm, propensity(self, arm), self._total_rounds(), time.time())
+            row = TicketRow(arm, propensity(self, arm), self._n_pulls_in_all(), time.time())
             key = self._tickets.issue(row)
             return Ticket(key, arm, row.share, self.names[arm], row.round, row.at)
 
@@ -165,15 +165,15 @@ class TicketMethods(AskTell):
         if len(keys) != len(rewards):
             raise ValueError(f"{len(keys)} tickets were told with {len(rewards)} rewards; give one reward for each.")
         if keys:
-            values = self._check_rewards(rewards)
-            self._warn_of_changes(self._with_lock(lambda: self._record_answers(keys, values)))
+            values = self._checked_reward_list(rewards)
+            self._warn_of_changes(self._with_lock(lambda: self._record_new_answers(keys, values)))
 
-    def _check_rewards(self, rewards: Any) -> list[float]:
+    def _checked_reward_list(self, rewards: Any) -> list[float]:
         assert self.support is not None
-        checked: list[float] = self.support.check(numbers(rewards)).tolist()
+        checked: list[float] = self.support.check(check_reward_array(rewards)).tolist()
         return checked
 
-    def _record_answers(self, keys: list[str], values: list[float]) -> Any:
+    def _record_new_answers(self, keys: list[str], values: list[float]) -> Any:
         """Take in the answers that are new, while alone with the policy."""
         self._mark_answers_of_interrupted_call()
         tickets = self._tickets
@@ -211,18 +211,18 @@ class TicketMethods(AskTell):
         self._require_bound_policy()
         since: float | None = None
         if isinstance(older_than, timedelta):
-            since = time.time() - _validation.within("older_than", older_than.total_seconds(), 0.0)
+            since = time.time() - _validation.check_within("older_than", older_than.total_seconds(), 0.0)
         elif not isinstance(older_than, (int, np.integer)) or isinstance(older_than, bool):
             raise TypeError(f"older_than is a number of rounds or a timedelta, got {_validation.short(older_than)}.")
         else:
-            older_than = _validation.whole("older_than", older_than, 0)
-        (value,) = self._check_rewards([reward])
+            older_than = _validation.check_whole_number("older_than", older_than, 0)
+        (value,) = self._checked_reward_list([reward])
 
         def expire_old() -> tuple[tuple[str, ...], Any]:
             self._mark_answers_of_interrupted_call()
-            before = None if isinstance(older_than, timedelta) else self._total_rounds() - int(older_than)
-            keys = self._tickets.opened_before(before, since)
-            return tuple(keys), self._record_answers(keys, [value] * len(keys))
+            before = None if isinstance(older_than, timedelta) else self._n_pulls_in_all() - int(older_than)
+            keys = self._tickets.open_tickets_before(before, since)
+            return tuple(keys), self._record_new_answers(keys, [value] * len(keys))
 
         keys, new_changes = self._with_lock(expire_old)
         self._warn_of_changes(new_changes)
@@ -258,8 +258,8 @@ class TicketMethods(AskTell):
                 "retell needs a ticket and its reward, or an arm, its reward before, and the right one: "
                 "retell('A', 0.0, 1.0)."
             )
-        (new,) = self._check_rewards([reward])
-        old = None if before is None else self._check_rewards([before])[0]
+        (new,) = self._checked_reward_list([reward])
+        old = None if before is None else self._checked_reward_list([before])[0]
         key = None if ticket is None else ticket_id(ticket)
 
         def correct() -> None:
@@ -288,11 +288,11 @@ class TicketMethods(AskTell):
         at = arm if roster is None else roster.place[arm]
         part = (memory if at >= 0 or roster is None else roster.inactive_memory).copy()
         place = at if at >= 0 else -1 - at
-        replace_reward(part, place, old, new)
+        replace_reward_in_memory(part, place, old, new)
         for field in part.fields:
             if "cleared" in field.lifecycle:  # the distribution may have moved by any amount
                 part.field(field.name)[...] = 0
-        recompute_derived(part)
+        recompute_derived_fields(part)
         part.dirty = 1
         if at >= 0:
             part.lock_token = memory.lock_token  # it is still at work
@@ -375,17 +375,17 @@ class PropensityReader:
         if at >= 0:
             return float(self._pulls[at] / max(memory.t, 1))
         assert roster is not None
-        return float(roster.inactive_memory.pulls[-1 - at] / max(policy._total_rounds() - roster.joined_at[arm], 1))
+        return float(roster.inactive_memory.pulls[-1 - at] / max(policy._n_pulls_in_all() - roster.joined_at[arm], 1))
 
 
 def rounds_since_arms_changed_and_mixture(policy: TicketMethods) -> tuple[int, NDArray[np.float64]]:
     """The rounds since an arm came or went last, and the mixture that was played last, over all arms that ever were."""
     _, _, memory, roster = policy._now
     if roster is None:
-        return policy._total_rounds(), memory.mix.copy()
+        return policy._n_pulls_in_all(), memory.mix.copy()
     mixture = np.zeros(len(roster.states))
     mixture[list(roster.active_arms)] = memory.mix
-    return policy._total_rounds() - max([roster.clock_start, *roster.joined_at.values()]), mixture
+    return policy._n_pulls_in_all() - max([roster.clock_start, *roster.joined_at.values()]), mixture
 
 
 def ask_with_propensities(

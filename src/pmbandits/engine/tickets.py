@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmbandits import _validation
-from pmbandits.engine.archive import Archive, DamagedFile, is_count
+from pmbandits.engine.archive import Archive, DamagedFile, is_json_count
 from pmbandits.state.layout import MOST
 from pmbandits.supports import Support
 
@@ -108,7 +108,7 @@ class Tickets:
         """
         unreadable = DamagedFile("its tickets cannot be read")
         fits = isinstance(found, dict) and set(found) == {"issued", "rows"} and isinstance(found["issued"], dict)
-        if not fits or not all(is_count(number) for number in (found["rows"], *found["issued"].values())):
+        if not fits or not all(is_json_count(number) for number in (found["rows"], *found["issued"].values())):
             raise unreadable
         if not all(_PREFIX.fullmatch(prefix) and number for prefix, number in found["issued"].items()):
             raise unreadable
@@ -177,7 +177,7 @@ class Tickets:
         while len(self.answered) > MAX_REMEMBERED:
             self.answered.pop(next(iter(self.answered)))
 
-    def opened_before(self, round_: int | None, at: float | None) -> list[str]:
+    def open_tickets_before(self, round_: int | None, at: float | None) -> list[str]:
         """The open tickets from before a round, or from before a time."""
         return [
             key

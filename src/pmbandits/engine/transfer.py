@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pmbandits.engine.capacity import INITIAL_CAPACITY, write_constants
+from pmbandits.engine.capacity import INITIAL_CAPACITY, write_state_constants
 from pmbandits.engine.plan import Plan
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import SAMPLES, STALE
-from pmbandits.estimates.sketch import max_items as sketch_capacity
+from pmbandits.estimates.sketch import max_sketch_items as sketch_capacity
 from pmbandits.state.layout import FIELDS
 from pmbandits.state.memory import Memory
 
@@ -23,7 +23,7 @@ def add_pulls_and_rewards(into: Memory, source: Memory, pairs: Iterable[tuple[in
     """Add the pulls and rewards of arms of one memory to arms of another, which must be large enough.
 
     ``pairs`` are the places of an arm in the source, and in the memory into which it goes. What is worked out from
-    rewards (``recompute_derived``, and whatever fields are declared to be cleared) is left to the caller.
+    rewards (``recompute_derived_fields``, and whatever fields are declared to be cleared) is left to the caller.
     """
     moved = list(pairs)
     if not moved:
@@ -70,7 +70,7 @@ def inactive_memory_sizes(memory: Memory, arms: int, rewards: int) -> dict[str, 
     }
 
 
-def inactive_memory(memory: Memory, plan: Plan, arms: int, rewards: int) -> Memory:
+def new_memory_for_inactive_arms(memory: Memory, plan: Plan, arms: int, rewards: int) -> Memory:
     """New memory for inactive arms, which keeps rewards in the same way as the main memory does."""
     out = Memory.allocate(inactive_memory_sizes(memory, arms, rewards), memory.places.own)
     for field in FIELDS:
@@ -79,7 +79,7 @@ def inactive_memory(memory: Memory, plan: Plan, arms: int, rewards: int) -> Memo
     out.lock_token = out.lock_wanted = out.constraint_kind = 0
     for book, marks in zip(out.sketch_header, out.sketch_stats, strict=True):
         sketching.sketch_init(book, marks, memory.sketch_size)
-    write_constants(out, plan)
+    write_state_constants(out, plan)
     return out
 
 

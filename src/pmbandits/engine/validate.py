@@ -23,9 +23,9 @@ _SHARE_TOLERANCE = 0.5 * WEIGHT_TOLERANCE  # by which shares may miss 1: whoever
 _SUM_TOLERANCE = 1e-6  # by which a sum of rewards may miss what the rewards say, as a share of the sum of their sizes
 
 
-def find_inconsistency(policy: Algorithm, memory: Memory) -> str | None:
+def why_memory_is_inconsistent(policy: Algorithm, memory: Memory) -> str | None:
     """Why this cannot be the memory of this policy, as the middle of a sentence; ``None`` if it can."""
-    said = find_wrong_records(memory) or _why_mixture_is_wrong(memory) or _why_forgetting_is_wrong(policy, memory)
+    said = why_records_contradict(memory) or _why_mixture_is_wrong(memory) or _why_forgetting_is_wrong(policy, memory)
     if said is not None:
         return said
     if not policy.holds_together(memory):
@@ -33,14 +33,14 @@ def find_inconsistency(policy: Algorithm, memory: Memory) -> str | None:
     return None
 
 
-def find_wrong_records(memory: Memory) -> str | None:
+def why_records_contradict(memory: Memory) -> str | None:
     """Why pulls and rewards in a memory contradict each other, as the middle of a sentence; ``None`` if not."""
     name = memory.first_field_out_of_range()
     if name is not None:
         return f"its part {name!r} holds a number that is not possible"
-    if not _adds_up(memory.pulls, memory.t):
+    if not _add_up_to_total(memory.pulls, memory.t):
         return "its pulls do not add up to the number of rounds"
-    if not _adds_up(memory.n_rewards, memory.rewards):
+    if not _add_up_to_total(memory.n_rewards, memory.rewards):
         return "the rewards of its arms do not add up to the number of rewards"
     pulls = memory.pulls + memory.earlier_pulls if memory.n_earlier_pulls else memory.pulls
     if (memory.pending > pulls).any():
@@ -51,7 +51,7 @@ def find_wrong_records(memory: Memory) -> str | None:
     return _why_rewards_are_wrong(memory)
 
 
-def _adds_up(parts: Any, total: Any, axis: int | None = None) -> bool:
+def _add_up_to_total(parts: Any, total: Any, axis: int | None = None) -> bool:
     """Whether whole numbers add up to a total; sums that are too large for 64 bits do not."""
     small = np.sum(parts, axis=axis, dtype=np.float64) < 2.0**62
     return bool(np.all(small) and np.array_equal(np.sum(parts, axis=axis), total))
@@ -62,7 +62,7 @@ def _why_rewards_are_wrong(memory: Memory) -> str | None:
         return _why_sketches_are_wrong(memory)
     n_rewards, sums = memory.n_rewards, memory.sums
     if memory.storage_mode != SAMPLES:
-        if not _adds_up(memory.counts, n_rewards, axis=1):
+        if not _add_up_to_total(memory.counts, n_rewards, axis=1):
             return "the counts of rewards do not add up to the number of rewards"
         counts = memory.counts.astype(np.float64)
         return _why_reward_sums_are_wrong(sums, counts @ memory.points, counts @ np.abs(memory.points))

@@ -36,7 +36,7 @@ assert _MOST_ROWS * ROW == DETECTOR_COUNTS and len(_RANKS) <= MAX_THRESHOLDS and
 
 
 @kernel
-def detector_init(header: IntArray, values: FloatArray, rows: IntArray, known: FloatArray, count: int) -> None:
+def init_change_detector(header: IntArray, values: FloatArray, rows: IntArray, known: FloatArray, count: int) -> None:
     """Watch from now on: with thresholds that are known, or, with a ``count`` of 0, those of the first rewards."""
     for j in range(header.size):
         header[j] = 0
@@ -48,7 +48,7 @@ def detector_init(header: IntArray, values: FloatArray, rows: IntArray, known: F
 
 
 @step("ints, floats -> none")
-def set_thresholds(header: IntArray, values: FloatArray) -> None:
+def set_detector_thresholds(header: IntArray, values: FloatArray) -> None:
     """Make the first rewards into thresholds; they are sorted, and of equal ones one is taken."""
     for i in range(1, N_FIRST):
         x, at = values[i], i
@@ -73,7 +73,7 @@ def set_thresholds(header: IntArray, values: FloatArray) -> None:
 
 
 @step("floats, int, float -> int")
-def cell_of(values: FloatArray, count: int, x: float) -> int:
+def threshold_cell_of(values: FloatArray, count: int, x: float) -> int:
     """The cell of a reward: 2j + 1 at threshold j, 2j below it."""
     lo, hi = 0, count
     while lo < hi:
@@ -118,7 +118,7 @@ def change_point_log_weight(j: int) -> float:
 
 
 @step("float, float, int, int -> float")
-def early_change_evidence(a: float, b: float, k: int, n: int) -> float:
+def log_evidence_of_early_change(a: float, b: float, k: int, n: int) -> float:
     """The logarithm of the evidence that more rewards lie beyond a threshold than its rank allows: k of n do.
 
     By the rank alone, k of n has the probability of Pólya's urn with a and b. With a change it is that of an urn in
@@ -153,12 +153,12 @@ def detect_early_change(
             continue
         below += rows[2 * i]
         above = n - below - rows[2 * i + 1]
-        value = early_change_evidence(smallest, N_FIRST + 1.0 - smallest, below, n) - log_penalty
+        value = log_evidence_of_early_change(smallest, N_FIRST + 1.0 - smallest, below, n) - log_penalty
         if value >= log_inverse_level and value > best:
             best = value
             found[KIND], found[SHARE], found[NOW] = FROM, 1.0 - (smallest - 1.0) / N_FIRST, (n - below) / n
             found[LOW], found[HIGH] = values[i], values[i]
-        value = early_change_evidence(N_FIRST + 1.0 - largest, largest, above, n) - log_penalty
+        value = log_evidence_of_early_change(N_FIRST + 1.0 - largest, largest, above, n) - log_penalty
         if value >= log_inverse_level and value > best:
             best = value
             found[KIND], found[SHARE], found[NOW] = ABOVE, 1.0 - largest / N_FIRST, above / n
@@ -236,7 +236,7 @@ def thin_change_points(header: IntArray, rows: IntArray) -> None:
 
 
 @shared("ints, floats, ints, float, float, floats -> bool")
-def detector_update(
+def update_change_detector(
     header: IntArray, values: FloatArray, rows: IntArray, log_inverse_level: float, x: float, found: FloatArray
 ) -> bool:
     """Take one reward in; returns whether a change is found. ``log_inverse_level`` is ln(1/level)."""
@@ -244,9 +244,9 @@ def detector_update(
     if header[THRESHOLDS] == 0:
         values[header[SEEN] - 1] = x
         if header[SEEN] == N_FIRST:
-            set_thresholds(header, values)
+            set_detector_thresholds(header, values)
         return False
-    rows[cell_of(values, header[THRESHOLDS], x)] += 1
+    rows[threshold_cell_of(values, header[THRESHOLDS], x)] += 1
     header[COUNTED] += 1
     if header[COUNTED] % LOOK_EVERY != 0:
         return False
@@ -278,6 +278,6 @@ def detector_update_until_alarm(
 ) -> int:
     """Take rewards in from ``start`` on, up to the first alarm; returns how many were taken in by then."""
     for j in range(start, x.size):
-        if detector_update(header, values, rows, log_inverse_level, x[j], found):
+        if update_change_detector(header, values, rows, log_inverse_level, x[j], found):
             return j + 1
     return x.size

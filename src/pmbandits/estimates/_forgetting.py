@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits._random import FORGOTTEN, philox, uniform
+from pmbandits._random import FORGOTTEN, philox_random_words, uniform_from_word
 from pmbandits._validation import IntArray
 from pmbandits.estimates import _sketch as sketching
-from pmbandits.estimates._rewards import BINARY, SAMPLES, STALE, TIMES, nearest_atom, sort_pool
+from pmbandits.estimates._rewards import BINARY, SAMPLES, STALE, TIMES, atom_or_bin_index, sort_pool
 from pmbandits.state.arrays import stable_argsort
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
@@ -28,7 +28,7 @@ def forget_oldest(memory: Any, words: Any, spans: Any, count: int) -> None:
     for j in range(count):
         dropped[s.window_arms[j]] += 1
         if s.storage_mode != SAMPLES:
-            s.counts[s.window_arms[j], nearest_atom(s, s.window_rewards[j])] -= 1
+            s.counts[s.window_arms[j], atom_or_bin_index(s, s.window_rewards[j])] -= 1
     if s.storage_mode == SAMPLES:  # equal rewards lie in the order in which they came, so the first of them go
         sort_pool(s)
         order = stable_argsort(s.window_rewards[:count])
@@ -55,15 +55,17 @@ def forget_random(memory: Any, words: Any, spans: Any, count: int) -> None:
     while gone < count:
         s.rng_counter += 1
         zero = np.uint64(0)
-        word, _, _, _ = philox(np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(FORGOTTEN))
+        word, _, _, _ = philox_random_words(
+            np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(FORGOTTEN)
+        )
         if s.storage_mode == SAMPLES:  # those that go are marked by a sign; one that was drawn before is drawn again
-            at = int(uniform(word) * s.rewards)
+            at = int(uniform_from_word(word) * s.rewards)
             if s.pool_arm[at] >= 0:
                 dropped[s.pool_arm[at]] += 1
                 s.pool_arm[at] = -1 - s.pool_arm[at]
                 gone += 1
             continue
-        nth, arm, atom = int(uniform(word) * left), 0, 0
+        nth, arm, atom = int(uniform_from_word(word) * left), 0, 0
         while nth >= s.n_rewards[arm] - dropped[arm]:
             nth -= s.n_rewards[arm] - dropped[arm]
             arm += 1
@@ -74,7 +76,7 @@ def forget_random(memory: Any, words: Any, spans: Any, count: int) -> None:
         dropped[arm] += 1
         gone, left = gone + 1, left - 1
     if s.storage_mode == SAMPLES:
-        remove_marked_rewards(s)
+        remove_marked_rewards_from_pool(s)
     subtract_forgotten_from_counts(s, dropped, count)
     recompute_sums_and_clear(s, words, spans)
 
@@ -90,7 +92,7 @@ def forget_arm(memory: Any, words: Any, spans: Any, arm: int) -> None:
         for j in range(s.rewards):
             if s.pool_arm[j] == arm:
                 s.pool_arm[j] = -1 - arm
-        remove_marked_rewards(s)
+        remove_marked_rewards_from_pool(s)
     for atom in range(s.n_atoms):
         s.counts[arm, atom] = 0
     kept = 0
@@ -110,7 +112,7 @@ def forget_arm(memory: Any, words: Any, spans: Any, arm: int) -> None:
 
 
 @shared("state -> none")
-def remove_marked_rewards(s: Any) -> None:
+def remove_marked_rewards_from_pool(s: Any) -> None:
     """Close the gaps in the pool where the owner is marked by a sign; what is sorted stays so."""
     kept, ordered = 0, s.n_sorted
     for j in range(s.rewards):

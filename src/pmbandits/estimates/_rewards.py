@@ -58,7 +58,7 @@ def record(s: Any, arm: int, reward: float) -> int:
 def feed_change_detector(s: Any, arm: int, reward: float) -> int:
     """Watch an arm for a change. If there is one it is noted, and no reward is taken in before it is dealt with."""
     note = s.found_changes[int(s.forgetting_counters[CHANGES]) % s.n_found_changes]
-    if not changing.detector_update(
+    if not changing.update_change_detector(
         s.detector_header[arm], s.detector_thresholds[arm], s.detector_counts[arm], s.alarm_threshold, reward, note
     ):
         return OK
@@ -86,7 +86,7 @@ def store_reward(s: Any, arm: int, reward: float) -> float:
         else:
             s.x[s.rewards], s.pool_arm[s.rewards] = reward, arm  # ``sort_pool`` sorts them when somebody looks
     else:
-        atom = nearest_atom(s, reward)
+        atom = atom_or_bin_index(s, reward)
         if atom < 0:
             return np.nan
         reward = s.points[atom]
@@ -103,7 +103,7 @@ def store_reward(s: Any, arm: int, reward: float) -> float:
 
 
 @step("state, float -> int")
-def nearest_atom(s: Any, reward: float) -> int:
+def atom_or_bin_index(s: Any, reward: float) -> int:
     """The point of the support that a reward is, or the middle of its bin; −1 if it is none."""
     m = s.n_atoms
     if s.rounding > 0.0:  # bins: the nearest of evenly spaced points
@@ -152,12 +152,12 @@ def n_rewards_of_pooled_value(s: Any, at: int) -> int:
 
 
 @step("state, int -> float")
-def rank_error(s: Any, arm: int) -> float:
+def sketch_rank_error(s: Any, arm: int) -> float:
     """How far the sketch of an arm may be from its rewards: sup |F_sketch − F̂|, at all times together."""
     if s.sketch_size == 0:
         return 0.0
     squares, total = s.sketch_stats[arm, sketching.SQUARES], s.sketch_stats[arm, sketching.SUM]
-    return sketching.sketch_error(s.n_rewards[arm], squares, total, s.sketch_size, s.rank_delta, True)
+    return sketching.sketch_rank_error_bound(s.n_rewards[arm], squares, total, s.sketch_size, s.rank_delta, True)
 
 
 @shared("state -> none")

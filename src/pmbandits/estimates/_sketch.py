@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pmbandits._random import COIN, philox
+from pmbandits._random import COIN, philox_random_words
 from pmbandits._validation import FloatArray, IntArray
 from pmbandits.state.compile import kernel
 
@@ -26,17 +26,17 @@ MIN_LEVEL_CAPACITY = 8  # a level is never compacted with fewer
 
 
 @kernel
-def level_capacity(k: int, levels: int, h: int) -> int:
+def sketch_level_capacity(k: int, levels: int, h: int) -> int:
     """How many numbers level h holds when there are so many levels: the top k, each below two thirds of it."""
     return max(math.ceil(k * (2.0 / 3.0) ** (levels - 1 - h)), MIN_LEVEL_CAPACITY)
 
 
 @kernel
-def total_capacity(k: int, levels: int) -> int:
+def sketch_total_capacity(k: int, levels: int) -> int:
     """How many numbers a sketch with so many levels holds."""
     total = 0
     for h in range(levels):
-        total += level_capacity(k, levels, h)
+        total += sketch_level_capacity(k, levels, h)
     return total
 
 
@@ -49,18 +49,18 @@ def compact_lowest_full_level(
 ) -> None:
     """Free space: halve the lowest level that is full."""
     levels, h = header[LEVELS], 0
-    while header[HEADER_LEVELS + h] < level_capacity(k, levels, h):
+    while header[HEADER_LEVELS + h] < sketch_level_capacity(k, levels, h):
         h += 1
     if h == levels - 1:
         header[LEVELS] = levels + 1
-        header[LIMIT] = total_capacity(k, levels + 1)
+        header[LIMIT] = sketch_total_capacity(k, levels + 1)
     start = 0
     for above in range(h + 1, levels):
         start += header[HEADER_LEVELS + above]
     count = header[HEADER_LEVELS + h]
     level = items[start : start + count]
     level.sort()
-    word, _, _, _ = philox(
+    word, _, _, _ = philox_random_words(
         np.uint64(seed), np.uint64(stream), np.uint64(header[COINS]), np.uint64(0), np.uint64(0), np.uint64(COIN)
     )
     coin = int(word & np.uint64(1))
@@ -89,7 +89,7 @@ def compact_lowest_full_level(
 def sketch_init(header: IntArray, stats: FloatArray, k: int) -> None:
     """Make the sketch empty."""
     header[:] = 0
-    header[LEVELS], header[LIMIT] = 1, total_capacity(k, 1)
+    header[LEVELS], header[LIMIT] = 1, sketch_total_capacity(k, 1)
     stats[:] = 0.0
     stats[LEAST], stats[MOST] = np.inf, -np.inf
 
@@ -148,7 +148,7 @@ def merge_sketch_into(
             at += 1
     for h in range(levels):
         header[HEADER_LEVELS + h] += other_header[HEADER_LEVELS + h]
-    header[LEVELS], header[USED], header[LIMIT] = levels, at, total_capacity(k, levels)
+    header[LEVELS], header[USED], header[LIMIT] = levels, at, sketch_total_capacity(k, levels)
     header[COUNT] += other_header[COUNT]
     header[COINS] = max(header[COINS], other_header[COINS])
     stats[SQUARES] = (math.sqrt(stats[SQUARES]) + math.sqrt(other_stats[SQUARES])) ** 2
@@ -179,7 +179,7 @@ def sketch_range(stats: FloatArray) -> float:
 
 
 @kernel
-def sketch_error(n: int, squares: float, total: float, k: int, delta: float, anytime: bool) -> float:
+def sketch_rank_error_bound(n: int, squares: float, total: float, k: int, delta: float, anytime: bool) -> float:
     """sup_x |F_sketch(x) − F_n(x)| is at most this with probability 1 − δ: now, or at all times together.
 
     Ties in the data are broken by position. Take every (n/m)-th of the sorted data; between two of these points both

@@ -7,7 +7,7 @@ import numpy as np
 from pmbandits._validation import FloatArray, IntArray
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_slope, h_value
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
@@ -20,7 +20,7 @@ def share_of_ones(s: State, i: int) -> float:
 
 
 @step("ints -> floats")
-def inverse_counts(n_rewards: IntArray) -> FloatArray:
+def inverse_reward_counts(n_rewards: IntArray) -> FloatArray:
     """1/n of each arm, 0 for an arm without rewards."""
     out = np.zeros(n_rewards.size)
     for i in range(n_rewards.size):
@@ -30,7 +30,7 @@ def inverse_counts(n_rewards: IntArray) -> FloatArray:
 
 
 @kernel
-def mixture_survival(a: FloatArray, above: IntArray, n_rewards: IntArray, inverse: FloatArray) -> float:
+def empirical_mixture_survival(a: FloatArray, above: IntArray, n_rewards: IntArray, inverse: FloatArray) -> float:
     """The mixture's survival where ``above`` rewards of each arm lie above; exact at 0 and at 1."""
     high, low = 0.0, 0.0
     for i in range(a.size):
@@ -45,17 +45,17 @@ def mixture_survival(a: FloatArray, above: IntArray, n_rewards: IntArray, invers
 @shared("state, floats -> float")
 def utility(s: State, a: FloatArray) -> float:
     """The utility U_h of the mixture ``a``, for the rewards so far. PM-ETC-M maximises it (``eq:ETC_alpha``)."""
-    return bernoulli_utility(s, a) if s.storage_mode == BINARY else cellwise_utility(s, a)
+    return bernoulli_utility(s, a) if s.storage_mode == BINARY else empirical_utility_by_cells(s, a)
 
 
 @shared("state, floats -> float")
 def bernoulli_utility(s: State, a: FloatArray) -> float:
     """The empirical utility U_h of the mixture ``a`` of arms that pay 0 or 1."""
-    return h_value(s.h, mixture_survival(a, s.counts[:, 1], s.n_rewards, inverse_counts(s.n_rewards)))
+    return h_value(s.h, empirical_mixture_survival(a, s.counts[:, 1], s.n_rewards, inverse_reward_counts(s.n_rewards)))
 
 
 @shared("state, floats -> float")
-def cellwise_utility(s: State, a: FloatArray) -> float:
+def empirical_utility_by_cells(s: State, a: FloatArray) -> float:
     """U_h of the mixture of empirical distributions, where rewards are not 0 and 1: one pass over the cells.
 
     An arm without rewards counts as sure to pay the least.
@@ -108,7 +108,7 @@ def cellwise_utility(s: State, a: FloatArray) -> float:
 def arm_utilities(s: State, out: FloatArray) -> None:
     """The utility U_h of every arm alone, for the rewards so far, into ``out``: one pass over the rewards."""
     k, h = s.n_arms, s.h
-    inverse, one = inverse_counts(s.n_rewards), h_value(s.h, 1.0)
+    inverse, one = inverse_reward_counts(s.n_rewards), h_value(s.h, 1.0)
     if s.storage_mode != SAMPLES:
         for i in range(k):
             left, before = s.n_rewards[i], s.points[0]
@@ -155,8 +155,8 @@ def fill_influence_moments(
     """
     k, h = s.n_arms, s.h
     squares = square.size > 0
-    fill_with(mean, 0.0)
-    fill_with(square, 0.0)
+    fill_array_with(mean, 0.0)
+    fill_array_with(square, 0.0)
     if s.storage_mode == BINARY:
         u = 0.0
         for i in range(k):
@@ -167,7 +167,7 @@ def fill_influence_moments(
             if squares:
                 square[i] = steep * mean[i]
         return min(steep, 0.0), max(steep, 0.0)
-    inverse = inverse_counts(s.n_rewards)
+    inverse = inverse_reward_counts(s.n_rewards)
     u, phi, least, most = 1.0, 0.0, 0.0, 0.0
     if s.storage_mode == FINITE:
         m, points, counts = s.n_atoms, s.points, s.counts

@@ -148,8 +148,12 @@ class ChangeDetector:
     """
 
     def __init__(self, level: float = 0.01, *, values: ArrayLike | None = None) -> None:
-        self.level = _validation.within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
-        known = np.unique(_validation.numbers("values", values, minimum=1)) if values is not None else np.zeros(0)
+        self.level = _validation.check_within("level", level, 0.0, 1.0, open_lo=True, open_hi=True)
+        known = (
+            np.unique(_validation.check_number_array("values", values, minimum=1))
+            if values is not None
+            else np.zeros(0)
+        )
         if known.size > steps.MAX_THRESHOLDS:
             raise ValueError(
                 f"values can be at most {steps.MAX_THRESHOLDS} different numbers, got {known.size}; leave them out, "
@@ -165,7 +169,7 @@ class ChangeDetector:
         self._init_detector()
 
     def _init_detector(self) -> None:
-        steps.detector_init(self._header, self._values, self._rows, self._known, self._n_known)
+        steps.init_change_detector(self._header, self._values, self._rows, self._known, self._n_known)
 
     @property
     def n(self) -> int:
@@ -181,7 +185,7 @@ class ChangeDetector:
 
         If one of them is not a finite number, none of them counts.
         """
-        x = _validation.numbers("rewards", rewards, minimum=0)
+        x = _validation.check_number_array("rewards", rewards, minimum=0)
         at, out, log_inverse_level = 0, [], math.log(1.0 / self.level)
         while at < x.size:
             at = int(

@@ -34,7 +34,7 @@ def is_sketch(header: NDArray[np.int64], items: FloatArray, stats: FloatArray, k
     (True, False)
     """
     levels, counts = int(header[steps.LEVELS]), header[steps.HEADER_LEVELS :]
-    if not 1 <= levels <= steps.MOST_LEVELS or header[steps.LIMIT] != steps.total_capacity(k, levels):
+    if not 1 <= levels <= steps.MOST_LEVELS or header[steps.LIMIT] != steps.sketch_total_capacity(k, levels):
         return False
     used, limit, least, most = header[steps.USED], header[steps.LIMIT], stats[steps.LEAST], stats[steps.MOST]
     if counts.min() < 0 or counts.max() > limit or counts[levels:].any() or (levels > 1 and not counts[levels - 1]):
@@ -78,10 +78,10 @@ class Sketch:
     """
 
     def __init__(self, k: int = 1024, seed: int = 0) -> None:
-        self.k = _validation.whole("k", k, steps.MIN_LEVEL_CAPACITY, MAX_K)
-        self.seed = _validation.whole("seed", seed, 0, 2**53)
+        self.k = _validation.check_whole_number("k", k, steps.MIN_LEVEL_CAPACITY, MAX_K)
+        self.seed = _validation.check_whole_number("seed", seed, 0, 2**53)
         self._header = np.zeros(steps.HEADER_SIZE, dtype=np.int64)
-        self._items = np.zeros(max_items(self.k))
+        self._items = np.zeros(max_sketch_items(self.k))
         self._stats = np.zeros(steps.STATS_SIZE)
         steps.sketch_init(self._header, self._stats, self.k)
 
@@ -107,13 +107,13 @@ class Sketch:
 
     def add(self, x: float) -> None:
         """Take one number in."""
-        x = _validation.number("x", x)
+        x = _validation.check_number("x", x)
         steps.sketch_add(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def extend(self, values: ArrayLike) -> None:
         """Take numbers in, one after the other. If one of them is not finite, none of them counts."""
         if not _validation.is_list(values) or len(values):  # type: ignore[arg-type]
-            x = _validation.numbers("values", values)
+            x = _validation.check_number_array("values", values)
             steps.sketch_add_many(self._header, self._items, self._stats, self.k, self.seed, 0, x)
 
     def merge(self, other: Sketch) -> None:
@@ -146,11 +146,13 @@ class Sketch:
         delta : δ, the probability of failure.
         anytime : whether the statement is for this and all other times together.
         """
-        delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+        delta = _validation.check_within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
         if self.n == 0:
             return 0.0
         return float(
-            steps.sketch_error(self.n, self._stats[steps.SQUARES], self._stats[steps.SUM], self.k, delta, anytime)
+            steps.sketch_rank_error_bound(
+                self.n, self._stats[steps.SQUARES], self._stats[steps.SUM], self.k, delta, anytime
+            )
         )
 
     def cdf(self, x: ArrayLike) -> FloatArray:
@@ -167,7 +169,7 @@ class Sketch:
 
     def quantile(self, u: ArrayLike) -> Any:
         """The smallest number that is kept and whose ``cdf`` is at least u."""
-        level = _validation.numbers("u", np.atleast_1d(u))
+        level = _validation.check_number_array("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
             raise ValueError(f"u must lie in [0, 1], got {_validation.short(u)}.")
         points, weights = self._items_or_raise()
@@ -220,6 +222,6 @@ class Sketch:
         return f"Sketch(k={self.k}, seed={self.seed}; {kept})"
 
 
-def max_items(k: int) -> int:
+def max_sketch_items(k: int) -> int:
     """How many numbers a sketch of this k keeps at most."""
-    return int(steps.total_capacity(k, steps.MOST_LEVELS))
+    return int(steps.sketch_total_capacity(k, steps.MOST_LEVELS))

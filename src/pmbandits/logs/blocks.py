@@ -14,7 +14,9 @@ _ALARM = 0.1  # the probability of halving the number of blocks though rewards a
 _STILL_DEPENDENT = 0.01  # the probability of saying that rewards depend on each other for too long, though they do not
 
 
-def time_blocks(arm: NDArray[np.int64], reward: FloatArray, time: FloatArray) -> tuple[NDArray[np.int64] | None, bool]:
+def time_blocks_and_whether_dependent(
+    arm: NDArray[np.int64], reward: FloatArray, time: FloatArray
+) -> tuple[NDArray[np.int64] | None, bool]:
     """The block of time of each row, and whether even whole blocks depend on the ones before.
 
     Blocks have about the same number of rows, and rows of the same time are in one block. There are 32 of them, or

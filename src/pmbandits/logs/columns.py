@@ -70,7 +70,7 @@ class ReadSettings:
             raise ValueError(f"currency must be a sign or a word such as '€' or 'USD', got {self.currency!r}.")
 
     @property
-    def uses_python_format(self) -> bool:
+    def uses_python_number_format(self) -> bool:
         """Whether numbers are written as Python writes them."""
         return self.decimal != "," and not self.thousands and not self.currency
 
@@ -118,7 +118,7 @@ class ReadSettings:
         """A column of Arrow strings with every cell rewritten as :meth:`normalise_number` does."""
         import pyarrow.compute as pc
 
-        if self.uses_python_format:
+        if self.uses_python_number_format:
             return texts
         if self.currency:
             texts = pc.replace_substring(texts, self.currency, "")
@@ -209,7 +209,7 @@ class ColumnSelection:
         return UnitsAndTimes(unit, floor_to_period(raw_times, self.per), raw_times)
 
     @property
-    def column_indices(self) -> list[int]:
+    def sorted_column_indices(self) -> list[int]:
         """The sorted indices of all columns that are read."""
         used = {at for at in (self.arm, self.unit, self.time, self.weight) if at is not None}
         used |= {at for _, at in self.reward_columns} | {at for at, _ in self.conditions}

@@ -21,7 +21,7 @@ from typing import Any
 from pmbandits._validation import readable
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, object_array, select_columns
 from pmbandits.logs.findings import Finding
-from pmbandits.logs.parse import collect_piece
+from pmbandits.logs.parse import collect_table_piece
 from pmbandits.logs.row_report import RewardCollector
 
 OnProgress = Callable[[int], None]  # called with the number of bytes read so far
@@ -123,13 +123,15 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
     columns = select_columns(settings, header, path.name)
     collector.findings += _titles_finding(above)
     names = [f"c{k}" for k in range(len(header))]
-    wanted = [names[k] for k in columns.column_indices]
+    wanted = [names[k] for k in columns.sorted_column_indices]
     wrong_width_lines = array("q")  # lines with a wrong number of columns
 
     def on_invalid_row(row: Any) -> str:
         wrong_width_lines.append(row.number)
         said = f"{row.actual_columns} columns instead of {row.expected_columns}"
-        collector.add_malformed(row.number, f"line {row.number}", "a wrong number of columns", f"{said}: {row.text}")
+        collector.count_and_keep_malformed(
+            row.number, f"line {row.number}", "a wrong number of columns", f"{said}: {row.text}"
+        )
         return "skip"
 
     def line_number(row: int) -> int:
@@ -144,7 +146,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
     raw = pa.OSFile(str(path), "rb")
     try:
         batches = open_csv(path, names, wanted, delimiter, above, on_invalid_row, raw)
-        for _ in collect_batches(collector, batches, names, columns, settings, "line", line_number):
+        for _ in collect_record_batches(collector, batches, names, columns, settings, "line", line_number):
             yield raw.tell()
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
@@ -255,12 +257,12 @@ def _read_parquet(collector: RewardCollector, path: Path, settings: ReadSettings
     known = table.schema.names
     columns = select_columns(settings, known, path.name)
     size, total = sum(file.stat().st_size for file in _files_to_read(path)), max(table.count_rows(), 1)
-    batches = table.to_batches(columns=[known[k] for k in columns.column_indices], batch_size=_ROWS)
-    for rows in collect_batches(collector, batches, known, columns, settings):
+    batches = table.to_batches(columns=[known[k] for k in columns.sorted_column_indices], batch_size=_ROWS)
+    for rows in collect_record_batches(collector, batches, known, columns, settings):
         yield size * rows // total
 
 
-def collect_batches(
+def collect_record_batches(
     collector: RewardCollector,
     batches: Iterable[Any],
     known: list[str],
@@ -279,7 +281,7 @@ def collect_batches(
         def number_in_batch(row: int, before: int = done) -> int:
             return number(before + row)
 
-        collect_piece(collector, columns, settings, cells, row_word, number_in_batch)
+        collect_table_piece(collector, columns, settings, cells, row_word, number_in_batch)
         done += batch.num_rows
         yield done
 
@@ -373,7 +375,7 @@ def _read_excel(collector: RewardCollector, path: Path, settings: ReadSettings) 
             def cells(at: int, piece: Iterable[tuple[Any, ...]] = piece) -> Any:
                 return object_array(row[at] if at < len(row) else None for row in piece)
 
-            collect_piece(collector, columns, settings, cells, "row", range(first, first + _ROWS).__getitem__)
+            collect_table_piece(collector, columns, settings, cells, "row", range(first, first + _ROWS).__getitem__)
     yield path.stat().st_size
 
 
@@ -402,7 +404,7 @@ def _read_json_lines(collector: RewardCollector, path: Path, settings: ReadSetti
                 row = parse_json_line(line, path)
                 if row is None:
                     collector.rows += 1
-                    collector.add_malformed(
+                    collector.count_and_keep_malformed(
                         number, f"line {number}", "no JSON object", line.decode("utf-8-sig").strip()
                     )
                     continue
@@ -417,5 +419,5 @@ def _read_json_lines(collector: RewardCollector, path: Path, settings: ReadSetti
             def cells(at: int, rows: Iterable[dict[str, Any]] = rows.values(), known: list[str] = known) -> Any:
                 return object_array(row.get(known[at]) for row in rows)
 
-            collect_piece(collector, columns, settings, cells, "line", list(rows).__getitem__)
+            collect_table_piece(collector, columns, settings, cells, "line", list(rows).__getitem__)
             yield handle.tell()

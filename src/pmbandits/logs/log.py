@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.logs.blocks import time_blocks
+from pmbandits.logs.blocks import time_blocks_and_whether_dependent
 from pmbandits.logs.columns import ReadSettings, UnitsAndTimes
 from pmbandits.logs.periods import mean_by_arm_and_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
@@ -194,7 +194,7 @@ class RandomPartsCollector(RewardCollector):
         self._buffer, self._n_buffered = [], 0
         return at, values
 
-    def _finish_rows(self) -> Rows:
+    def _make_rows_and_summaries(self) -> Rows:
         """Every row, with the part that it belongs to; also adds the rewards to the summaries of their arms."""
         at, values = self._pop_buffer()
         time = np.concatenate([b.time for b in self._units_and_times]) if self.times else None
@@ -207,11 +207,11 @@ class RandomPartsCollector(RewardCollector):
             labels = np.concatenate([b.unit for b in self._units_and_times])
             unit = np.unique(labels.astype(str), return_inverse=True)[1]
         elif time is not None:
-            block, serial = time_blocks(at, values, time)
+            block, serial = time_blocks_and_whether_dependent(at, values, time)
         cluster = block if unit is None else unit
         if cluster is not None:  # all rows of a unit, or of a block, are in one part
             count = int(cluster.max()) + 1
-            part = self._assign_parts(np.zeros(count, dtype=np.int64), np.arange(count))[cluster]
+            part = self._draw_random_parts(np.zeros(count, dtype=np.int64), np.arange(count))[cluster]
         return Rows(at, values, self._add_to_arm_summaries(at, values, part), unit, time, block, serial)
 
     def _add_to_arm_summaries(
@@ -224,7 +224,9 @@ class RandomPartsCollector(RewardCollector):
         arms, sizes = at[first], np.diff(first, append=at.size)
         if part is None:
             self.n_assigned = np.pad(self.n_assigned, (0, len(self.summaries) - self.n_assigned.size))
-            sorted_part = self._assign_parts(at, np.arange(at.size) - np.repeat(first - self.n_assigned[arms], sizes))
+            sorted_part = self._draw_random_parts(
+                at, np.arange(at.size) - np.repeat(first - self.n_assigned[arms], sizes)
+            )
             self.n_assigned[arms] += sizes
             part = np.empty_like(sorted_part)
             part[order] = sorted_part
@@ -234,11 +236,11 @@ class RandomPartsCollector(RewardCollector):
             self.summaries[arm].extend(values[start : start + size], sorted_part[start : start + size])
         return part
 
-    def _assign_parts(self, stream: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def _draw_random_parts(self, stream: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Random parts of items: of each eight in a row one goes to each part, in random order."""
         k = index.astype(np.uint64)
-        start = _splitmix64(stream.astype(np.uint64) + (self.seed << np.uint64(20)))
-        order = _splitmix64((k >> np.uint64(3)) + start) % np.uint64(_PART_PERMUTATIONS.shape[0])
+        start = _splitmix64_hash(stream.astype(np.uint64) + (self.seed << np.uint64(20)))
+        order = _splitmix64_hash((k >> np.uint64(3)) + start) % np.uint64(_PART_PERMUTATIONS.shape[0])
         return np.asarray(_PART_PERMUTATIONS[order.astype(np.intp), (k & np.uint64(N_PARTS - 1)).astype(np.intp)])
 
     def _weighted_arms(self) -> Iterator[ArmLog]:
@@ -262,7 +264,7 @@ class RandomPartsCollector(RewardCollector):
         row_report = self.finish(source, strict=strict)
         if self.weighted:
             return Log(**vars(row_report), arms=tuple(self._weighted_arms()))
-        kept_rows = self._finish_rows() if self.units or self.times else None
+        kept_rows = self._make_rows_and_summaries() if self.units or self.times else None
         if self._buffer:
             self._add_to_arm_summaries(*self._pop_buffer())
         arms = []
@@ -274,7 +276,7 @@ class RandomPartsCollector(RewardCollector):
         return Log(**vars(row_report), arms=tuple(arms), kept_rows=kept_rows, per=self.per)
 
 
-def _splitmix64(z: Any) -> Any:
+def _splitmix64_hash(z: Any) -> Any:
     """splitmix64's finaliser: a number that looks random from one that does not."""
     with np.errstate(over="ignore"):
         z = z + np.uint64(0x9E3779B97F4A7C15)

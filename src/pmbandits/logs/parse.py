@@ -51,7 +51,7 @@ REASONS = (
 Problems = NDArray[np.uint8]
 
 
-def collect_piece(
+def collect_table_piece(
     collector: RewardCollector,
     columns: ColumnSelection,
     settings: ReadSettings,
@@ -80,10 +80,10 @@ def collect_piece(
     units_and_times = columns.units_and_times(cells)
     for arm, at in columns.reward_columns:
         arms = arm if columns.arm is None else cells(columns.arm)
-        _collect_column(collector, arms, cells(at), settings, units_and_times, row_word, number)
+        _collect_reward_column(collector, arms, cells(at), settings, units_and_times, row_word, number)
 
 
-def _collect_column(
+def _collect_reward_column(
     collector: RewardCollector,
     arms: Any,
     rewards: Any,
@@ -99,7 +99,7 @@ def _collect_column(
         skipped = problems == Problem.BLANK
         collector.rows += values.size - int(skipped.sum())
     else:
-        names, codes = encode_names(arms)
+        names, codes = encode_arm_names(arms)
         skipped = (codes < 0) & (problems == Problem.BLANK)
         problems[codes < 0] = Problem.NO_ARM
         collector.rows += values.size
@@ -131,7 +131,7 @@ def _cell_text(column: Any, at: int) -> str:
     return str(column[at].as_py() if is_arrow(column) else column[at]).strip()
 
 
-def encode_names(arms: Any) -> tuple[list[str], NDArray[np.int64]]:
+def encode_arm_names(arms: Any) -> tuple[list[str], NDArray[np.int64]]:
     """The distinct names of arms, and each row's index into them; -1 where there is no name.
 
     In a column of Arrow strings any word is a name; elsewhere words such as "nan" may stand for nothing.

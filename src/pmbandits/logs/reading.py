@@ -15,10 +15,10 @@ from pmbandits._extras import import_optional
 from pmbandits._validation import FloatArray
 from pmbandits.logs.columns import ReadSettings, select_columns
 from pmbandits.logs.duplicates import check_duplicates, drop_duplicate_rows, read_whole_table
-from pmbandits.logs.files import OpenProgress, collect_batches, read_file
+from pmbandits.logs.files import OpenProgress, collect_record_batches, read_file
 from pmbandits.logs.findings import Finding, check_rewards, likely_codes_for_missing
 from pmbandits.logs.log import Log, RandomPartsCollector
-from pmbandits.logs.parse import REASONS, Problem, collect_piece, parse_numbers
+from pmbandits.logs.parse import REASONS, Problem, collect_table_piece, parse_numbers
 from pmbandits.logs.resolve import fill_in_settings
 from pmbandits.logs.row_report import NO_REWARDS, RewardCollector
 
@@ -53,7 +53,7 @@ def read(
 
     def read_once(settings: ReadSettings) -> Log:
         collector = RandomPartsCollector(seed, loss, settings)
-        source = _collect(collector, data, settings, watch)
+        source = _collect_any_data(collector, data, settings, watch)
         if collector.left_out:
             collector.findings.append(_left_out_finding(collector, settings))
         return collector.log(source, strict=strict)
@@ -106,7 +106,7 @@ def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict
     {'a': array([0., 1., 1.]), 'b': array([2., 5.])}
     """
     collector = _AllRewardsCollector()
-    collector.finish(_collect(collector, data, ReadSettings(arm, reward), None), strict=True)
+    collector.finish(_collect_any_data(collector, data, ReadSettings(arm, reward), None), strict=True)
     at, values = (np.concatenate([piece[k] for piece in collector.pieces]) for k in (0, 1))
     order = np.argsort(at, kind="stable")
     cuts = np.flatnonzero(np.diff(at[order]))
@@ -127,7 +127,7 @@ class _AllRewardsCollector(RewardCollector):
         self.pieces.append((at, values))
 
 
-def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watch: OpenProgress | None) -> str:
+def _collect_any_data(collector: RewardCollector, data: Any, settings: ReadSettings, watch: OpenProgress | None) -> str:
     """Collect all rewards of the data; returns what the data are called in sentences."""
     if settings.wide:
         collector.row_word = "cells"
@@ -136,7 +136,7 @@ def _collect(collector: RewardCollector, data: Any, settings: ReadSettings, watc
         if whole is not None:
             header, table = whole[0], drop_duplicate_rows(whole[1])
             columns = select_columns(settings, header, Path(data).name)
-            for _ in collect_batches(collector, table.to_batches(), table.column_names, columns, settings):
+            for _ in collect_record_batches(collector, table.to_batches(), table.column_names, columns, settings):
                 pass
         elif settings.distinct:
             raise ValueError(
@@ -176,7 +176,7 @@ def _collect_arrow(collector: RewardCollector, data: Any, settings: ReadSettings
         else:
             return False
     columns = select_columns(settings, data.schema.names, "the table")
-    for _ in collect_batches(collector, data, data.schema.names, columns, settings):
+    for _ in collect_record_batches(collector, data, data.schema.names, columns, settings):
         pass
     return True
 
@@ -193,13 +193,13 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any], settin
         values, problems = parse_numbers(rewards, settings)
         for at in np.flatnonzero(problems).tolist():
             text = str(np.asarray(rewards, dtype=object)[at])
-            collector.add_malformed(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)
+            collector.count_and_keep_malformed(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)
         collector.rows += values.size
         row += values.size
         good = values[problems == Problem.NONE]
         collector.add_rewards([str(name)], np.zeros(good.size, dtype=np.int64), good)
         if not values.size:
-            collector.add_malformed(row, f"arm {name}", NO_REWARDS, "")
+            collector.count_and_keep_malformed(row, f"arm {name}", NO_REWARDS, "")
 
 
 def _column_names(data: Any) -> list[Any] | None:
@@ -215,4 +215,4 @@ def _column_names(data: Any) -> list[Any] | None:
 def _collect_frame(collector: RewardCollector, data: Any, settings: ReadSettings) -> None:
     names = _column_names(data) or []
     columns = select_columns(settings, [str(name) for name in names], "the frame")
-    collect_piece(collector, columns, settings, lambda at: np.asarray(data[names[at]]), "row", int)
+    collect_table_piece(collector, columns, settings, lambda at: np.asarray(data[names[at]]), "row", int)

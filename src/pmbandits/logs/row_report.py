@@ -196,7 +196,7 @@ class RewardCollector(ABC):
             self.examples.sort(key=lambda pair: pair[0])
             del self.examples[MOST_EXAMPLES:]
 
-    def add_malformed(self, order: int, where: str, reason: str, text: str) -> None:
+    def count_and_keep_malformed(self, order: int, where: str, reason: str, text: str) -> None:
         """Count a row that cannot be used, and show it if it is among the first."""
         self.count_malformed(reason)
         self.keep_malformed_example(order, where, reason, text)

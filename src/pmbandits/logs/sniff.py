@@ -95,8 +95,8 @@ def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
     path = Path(path)
     kind = file_kind(path)
     heads: dict[str, Callable[[Path], tuple[list[str], Sequence[Sequence[Any]]]]] = {
-        "csv": _csv_head, "jsonl": _json_lines_head, "parquet": _parquet_head,
-        "excel": lambda path: _excel_head(path, sheet),
+        "csv": _csv_first_rows, "jsonl": _json_lines_first_rows, "parquet": _parquet_first_rows,
+        "excel": lambda path: _excel_first_rows(path, sheet),
     }  # fmt: skip
     with read_errors_as_one_sentence(path, kind):
         columns, rows = heads[kind](path)
@@ -111,7 +111,7 @@ def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sniffed
     return _guess_columns(tuple(columns), shown)
 
 
-def _csv_head(path: Path) -> tuple[list[str], list[list[Any]]]:
+def _csv_first_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
     header, delimiter, above = read_header(path)
     with open_maybe_gzip(path) as handle:
         lines = (
@@ -121,19 +121,19 @@ def _csv_head(path: Path) -> tuple[list[str], list[list[Any]]]:
     return header, [row for row in table[1:] if row]
 
 
-def _json_lines_head(path: Path) -> tuple[list[str], list[list[Any]]]:
+def _json_lines_first_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
     with open_maybe_gzip(path) as handle:
         rows = [row for line in islice(handle, SNIFFED_ROWS) if (row := parse_json_line(line, path))]
     columns = list(rows[0]) if rows else []
     return columns, [[row.get(name) for name in columns] for row in rows]
 
 
-def _parquet_head(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _parquet_first_rows(path: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
     table = open_parquet(path).head(SNIFFED_ROWS)
     return table.schema.names, list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _excel_head(path: Path, name: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _excel_first_rows(path: Path, name: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
     with open_sheet(path, name) as sheet:
         return sheet.columns, list(islice(sheet.rows, SNIFFED_ROWS))
 

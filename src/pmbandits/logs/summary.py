@@ -45,9 +45,9 @@ class RewardSummary:
         self._buffer.append((values, parts))
         self._n_buffered += values.size
         if self._n_buffered >= _BUFFER:
-            self._merge_buffer()
+            self._merge_buffer_into_counts()
 
-    def _merge_buffer(self) -> None:
+    def _merge_buffer_into_counts(self) -> None:
         if not self._buffer:
             return
         n_parts = self._counts.shape[1]
@@ -74,7 +74,7 @@ class RewardSummary:
 
         The error of a sketch holds with probability 1 − 1e-9 over the coins of the sketch.
         """
-        self._merge_buffer()
+        self._merge_buffer_into_counts()
         if not self._sketches:
             return self._x, self._counts, np.zeros(self._counts.shape[1])
         found = [_points_of_sketch(sketch) for sketch in self._sketches]

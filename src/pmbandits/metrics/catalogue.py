@@ -11,7 +11,7 @@ from pmbandits import _html, _validation
 from pmbandits._text_tables import aligned_columns
 from pmbandits.metrics.distortion import Distortion, linear_combination
 from pmbandits.metrics.families import Mean, VaR
-from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, phrase_numbers, split_weighted_phrase
+from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, parse_phrase_numbers, split_weighted_phrase
 from pmbandits.metrics.registry import metric
 
 # fmt: off
@@ -138,7 +138,7 @@ def _catalogue_entries(share: float, tries: float = 3.0) -> list[Preference]:
     ]
 
 
-def _check_all_numbers_used(statement: str, numbers: PhraseNumbers, entry: Preference) -> None:
+def _require_all_numbers_used(statement: str, numbers: PhraseNumbers, entry: Preference) -> None:
     """Raise an error if a number in the statement has no meaning for the preference that was found."""
     unused = [*numbers.unused]
     if numbers.share is not None and entry.key not in _KEYS_WITH_SHARE:
@@ -276,7 +276,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     weighted = split_weighted_phrase(statement)
     if weighted:
         return _weighted_preference(statement, weighted)
-    numbers = phrase_numbers(statement)
+    numbers = parse_phrase_numbers(statement)
     share = 0.1 if numbers.share is None else numbers.share
     if not 0.0 < share < 1.0:
         raise ValueError(f"the percentage in {statement!r} must lie between 0 and 100.")
@@ -294,7 +294,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         )
     for entry in entries:
         if entry.key == key:
-            _check_all_numbers_used(statement, numbers, entry)
+            _require_all_numbers_used(statement, numbers, entry)
             return entry
     if found := _mean_of(statement):
         return found

@@ -27,8 +27,8 @@ def category_1(c1: float, c2: float, m: float) -> Distortion:
     >>> category_1(2.0, 1.0, m=0.5)
     2*PowerDeviation(m=0.5, r=0.5)
     """
-    first = _validation.within("c1", c1, 0.0, open_lo=True)
-    second = _validation.within("c2", c2, 0.0, first, open_lo=True, hint="In category 1, c2 is at most c1.")
+    first = _validation.check_within("c1", c1, 0.0, open_lo=True)
+    second = _validation.check_within("c2", c2, 0.0, first, open_lo=True, hint="In category 1, c2 is at most c1.")
     return first * PowerDeviation(m, second / first)
 
 
@@ -38,4 +38,4 @@ def category_2(c: float) -> Distortion:
     >>> category_2(2.0)
     2*MeanMedianDeviation()
     """
-    return _validation.within("c", c, 0.0, open_lo=True) * MeanMedianDeviation()
+    return _validation.check_within("c", c, 0.0, open_lo=True) * MeanMedianDeviation()

@@ -21,7 +21,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.metrics.categories import category_of
 from pmbandits.metrics.distortion_function import DistortionFunction
 from pmbandits.metrics.names import build_metric
-from pmbandits.metrics.numeric import JUMP_TOLERANCE, Shape, graded_grid
+from pmbandits.metrics.numeric import JUMP_TOLERANCE, Shape, unit_grid_denser_at_ends
 from pmbandits.metrics.user_function import UserFunction, check_slopes
 from pmbandits.metrics.value import value, value_of_cdf
 
@@ -126,7 +126,7 @@ class Distortion(DistortionFunction):
                     f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got "
                     f"{_validation.short(term)}."
                 )
-            weight = _validation.number(f"weight of term {k}", term["weight"])
+            weight = _validation.check_number(f"weight of term {k}", term["weight"])
             parts += [(weight * c, d) for c, d in Distortion.from_dict(term["metric"]).terms]
         return linear_combination(parts)
 
@@ -195,7 +195,7 @@ class Distortion(DistortionFunction):
             raise TypeError(
                 "a distortion can be multiplied by a number only; the product of two distortions is not defined."
             )
-        scale = _validation.number("the factor of a distortion", factor)
+        scale = _validation.check_number("the factor of a distortion", factor)
         return linear_combination([(scale * c, d) for c, d in self.terms])
 
     __rmul__ = __mul__
@@ -203,7 +203,7 @@ class Distortion(DistortionFunction):
     __radd__ = __add__
 
     def __truediv__(self, divisor: object) -> Distortion:
-        scale = _validation.number("the divisor of a distortion", divisor)
+        scale = _validation.check_number("the divisor of a distortion", divisor)
         if scale == 0.0:
             raise ZeroDivisionError("a distortion cannot be divided by 0.")
         return self * (1.0 / scale)
@@ -279,7 +279,7 @@ class Combination(Distortion):
         return self._weighted_sum("_d2h_change_from_1", v)
 
     def _shape_tolerance_scale(self) -> float:
-        grid = graded_grid()
+        grid = unit_grid_denser_at_ends()
         with np.errstate(all="ignore"):
             return sum(abs(c) * float(np.abs(d._h(grid)).max()) for c, d in self.parts)
 
@@ -393,7 +393,7 @@ class Custom(Distortion):
         self._holder_pair = self._h_of_user.check_distortion(holder)
         self.shape_is_stated = shape is not None
         if shape is not None:
-            _validation.choice("shape", shape, ("concave", "convex", "linear"))
+            _validation.check_choice("shape", shape, ("concave", "convex", "linear"))
             if self.shape not in (shape, "linear"):
                 raise ValueError(f"the distortion {self.label!r} is not {shape}: its values are {self.shape}.")
             if self._dh_of_user is not None:

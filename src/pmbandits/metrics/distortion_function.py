@@ -19,9 +19,9 @@ from pmbandits.metrics.numeric import (
     Monotonicity,
     Shape,
     difference_quotient,
-    graded_grid,
     numeric_critical_points,
-    numeric_shape,
+    numeric_shape_and_monotonicity,
+    unit_grid_denser_at_ends,
 )
 from pmbandits.tables.decomposition import SmoothPart
 
@@ -148,7 +148,9 @@ class DistortionFunction(ABC):
 
     @cached_property
     def _numeric_shape_and_monotonicity(self) -> tuple[Shape, Monotonicity]:
-        return numeric_shape(self._h, [u for u, _ in (*self.kinks, *self.jumps)], self._shape_tolerance_scale())
+        return numeric_shape_and_monotonicity(
+            self._h, [u for u, _ in (*self.kinks, *self.jumps)], self._shape_tolerance_scale()
+        )
 
     def _shape_tolerance_scale(self) -> float | None:
         """What the tolerance of the numeric shape is relative to; ``None`` for max|h|."""
@@ -221,7 +223,7 @@ class DistortionFunction(ABC):
         return Holder(q=q, constant=constant * (width ** (1.0 - q) if q < 1.0 else 1.0))
 
     def _call_elementwise(self, function: ArrayFunction, u: Any) -> Any:
-        array: Any = np.float64(u) if type(u) is float else _validation.float_array("u", u, what="numbers")
+        array: Any = np.float64(u) if type(u) is float else _validation.to_float_array("u", u, what="numbers")
         if not ((array >= 0.0) & (array <= 1.0)).all():
             raise ValueError(f"a distortion takes probabilities in [0, 1], got {_validation.short(u)}.")
         with np.errstate(all="ignore"):
@@ -229,8 +231,8 @@ class DistortionFunction(ABC):
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
 
     def _find_extremum(self, lo: float, hi: float, sign: float) -> Extremum:
-        lo = _validation.within("lo", lo, 0.0, 1.0)
-        hi = _validation.within("hi", hi, lo, 1.0)
+        lo = _validation.check_within("lo", lo, 0.0, 1.0)
+        hi = _validation.check_within("hi", hi, lo, 1.0)
         places = np.array([lo, *sorted(p for p in self._critical_points() if lo < p < hi), hi])
         with np.errstate(all="ignore"):
             values = self._h(places)
@@ -240,7 +242,7 @@ class DistortionFunction(ABC):
 
 def distortion_curve(metric: DistortionFunction) -> tuple[FloatArray, FloatArray]:
     """h on a grid that is fine at the ends; jumps are broken, not drawn as slopes."""
-    u = graded_grid(513)
+    u = unit_grid_denser_at_ends(513)
     h = np.asarray(metric(u), dtype=np.float64)
     for place, _ in metric.jumps:
         after = min(place + 2.0 * JUMP_TOLERANCE, 1.0)

@@ -25,7 +25,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.families import FAMILIES, GiniDeviation
 from pmbandits.metrics.family import Family
 from pmbandits.metrics.normal import normal_cdf, normal_quantile
-from pmbandits.metrics.numeric import graded_grid
+from pmbandits.metrics.numeric import unit_grid_denser_at_ends
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import dispatch_table, shared, step
 
@@ -114,7 +114,7 @@ def encode(metric: Distortion) -> FloatArray:
             without_formula.append((c, d))
     table = np.zeros((0, _PAIR))
     if without_formula:
-        table = _tabulate(lambda u: sum((c * d._h(u) for c, d in without_formula), np.zeros_like(u)))
+        table = _tabulate_until_linear(lambda u: sum((c * d._h(u) for c, d in without_formula), np.zeros_like(u)))
         terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
     extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
@@ -129,9 +129,9 @@ def encode(metric: Distortion) -> FloatArray:
     return np.ascontiguousarray(np.concatenate(list(parts)))
 
 
-def _tabulate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _tabulate_until_linear(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """(u, h(u)) with points added where a straight line between neighbours misses h."""
-    u = graded_grid(2049)
+    u = unit_grid_denser_at_ends(2049)
     with np.errstate(all="ignore"):
         y = h(u)
         for _ in range(45):

@@ -19,8 +19,8 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.names import register
-from pmbandits.metrics.numeric import check_distortion_values, graded_grid
+from pmbandits.metrics.names import register_metric_class
+from pmbandits.metrics.numeric import check_distortion_values, unit_grid_denser_at_ends
 
 _BUILT_IN_PREFIX = "pmbandits.metrics.families."
 _LIMITS = ("lo", "hi", "open_lo", "open_hi")
@@ -77,8 +77,8 @@ class Family(Distortion):
         dataclass(frozen=True, eq=False, repr=False)(cls)
         cls.parameter_names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
         if "name" in vars(cls):  # a class without a name of its own is there for others to inherit from
-            register(cls)
-            if cls.__doc__ and cls.built_in():
+            register_metric_class(cls)
+            if cls.__doc__ and cls.is_built_in():
                 summary, _, rest = inspect.cleandoc(cls.__doc__).partition("\n\n")
                 said = f"**In one sentence:** {cls.meaning}.", f"**Use it** {cls.use}."
                 cls.__doc__ = "\n\n".join((summary, *said, rest)) + "\n"
@@ -87,14 +87,14 @@ class Family(Distortion):
         for f in fields(self):  # type: ignore[arg-type]
             label, limits = f"{type(self).__name__} {f.name}", f.metadata.get("limits", {})
             # The dataclass is frozen: only here is a value replaced, by the same value as a float.
-            object.__setattr__(self, f.name, _validation.within(label, getattr(self, f.name), **limits))
-        if not self.built_in():
-            grid = graded_grid()
+            object.__setattr__(self, f.name, _validation.check_within(label, getattr(self, f.name), **limits))
+        if not self.is_built_in():
+            grid = unit_grid_denser_at_ends()
             with np.errstate(all="ignore"):
                 check_distortion_values(self.name, grid, self._h(grid))
 
     @classmethod
-    def built_in(cls) -> bool:
+    def is_built_in(cls) -> bool:
         """Whether the metric is one of this package, whose formula kernels know."""
         return cls.__module__.startswith(_BUILT_IN_PREFIX)
 

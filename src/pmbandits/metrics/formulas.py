@@ -16,7 +16,7 @@ from pmbandits._validation import FloatArray
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMULA_HELPERS: list[Callable[..., Any]] = []
-"""The functions that :func:`formula_helper` marks."""
+"""The functions that :func:`compile_with_formula` marks."""
 
 
 def where(condition: NDArray[np.bool_], yes: FloatArray | float, no: FloatArray | float) -> FloatArray:
@@ -38,7 +38,7 @@ def norm_ppf(p: FloatArray) -> FloatArray:
     return ndtri(p)
 
 
-def formula_helper(function: F) -> F:
+def compile_with_formula(function: F) -> F:
     """Mark a function that a formula calls: it is compiled with the formula."""
     FORMULA_HELPERS.append(function)
     return function

@@ -46,7 +46,7 @@ _SUGGESTIONS = {
 }
 
 
-def register(cls: type[Any]) -> None:
+def register_metric_class(cls: type[Any]) -> None:
     """Check the definition of a named metric, and make its names known."""
     if not callable(getattr(cls, "h", None)):
         raise TypeError(f"the metric {cls.name!r} has no formula: define a static method h(u, ...).")
@@ -83,7 +83,7 @@ def build_metric(name: str, positional: tuple[Any, ...], parameters: Mapping[str
     if key not in REGISTRY:
         for near in difflib.get_close_matches(key, _SUGGESTIONS, 1, 0.85):  # the name itself, or a letter more or less
             raise ValueError(f"there is no metric {name!r}. {_SUGGESTIONS[near]}")
-        _validation.choice("metric", key, [*REGISTRY, *ALIASES], kind="metric")
+        _validation.check_choice("metric", key, [*REGISTRY, *ALIASES], kind="metric")
     cls = REGISTRY[key]
     signature = inspect.signature(cls)
     allowed = ", ".join(signature.parameters) or "none"

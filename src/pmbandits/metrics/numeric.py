@@ -19,7 +19,7 @@ SHAPE_TOLERANCE = 1e-10
 HINT = "give a function with h(0) = 0 that is finite on [0, 1]"
 
 
-def graded_grid(n: int = 2049) -> FloatArray:
+def unit_grid_denser_at_ends(n: int = 2049) -> FloatArray:
     """Points of [0, 1], geometrically denser towards both ends, where distortions are steep."""
     middle = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, n))
     end = np.logspace(-12, -3, 91)
@@ -42,7 +42,7 @@ def check_distortion_values(label: str, grid: FloatArray, y: FloatArray) -> None
         raise ValueError(f"the distortion {label!r} has h(0) = {y[0]:g}; {HINT}.")
 
 
-def numeric_shape(
+def numeric_shape_and_monotonicity(
     h: ArrayFunction, locations: Sequence[float] = (), size: float | None = None
 ) -> tuple[Shape, Monotonicity]:
     """Shape and direction from values of h alone, at every scale from the grid's spacing to its width.
@@ -50,7 +50,7 @@ def numeric_shape(
     ``locations`` are places to look at closely; ``size`` is what the tolerance is relative to, if not max|h|.
     """
     close = [m + d for m in locations for d in (-1e-9, 0.0, 1e-9)]
-    u = np.unique(np.clip(np.concatenate((graded_grid(), close)), 0.0, 1.0))
+    u = np.unique(np.clip(np.concatenate((unit_grid_denser_at_ends(), close)), 0.0, 1.0))
     with np.errstate(all="ignore"):
         y = h(u)
     tolerance = SHAPE_TOLERANCE * max(float(np.abs(y).max()) if size is None else size, 1e-300)
@@ -80,7 +80,7 @@ def numeric_critical_points(
     from scipy.optimize import minimize_scalar
 
     extra = [*kinks, *(side for u in jumps for side in (u, u + 2 * JUMP_TOLERANCE))]
-    u = np.unique(np.concatenate((graded_grid(), np.asarray(extra, dtype=np.float64))))
+    u = np.unique(np.concatenate((unit_grid_denser_at_ends(), np.asarray(extra, dtype=np.float64))))
     with np.errstate(all="ignore"):
         y = h(u)
     out = list(extra)
@@ -95,11 +95,11 @@ def numeric_critical_points(
         for k in np.flatnonzero((here >= before) & (here >= after) & ((here > before) | (here > after))) + 1:
             lo, hi = u[k - 1], u[k + 1]
             found = minimize_scalar(negated_h, bounds=(lo, hi), method="bounded", options={"xatol": 1e-14})
-            out += [float(u[k]), _polish_extremum(derivative, float(found.x), lo, hi)]
+            out += [float(u[k]), _refine_extremum(derivative, float(found.x), lo, hi)]
     return sorted(set(out))
 
 
-def _polish_extremum(derivative: Callable[[float], float], x: float, lo: float, hi: float) -> float:
+def _refine_extremum(derivative: Callable[[float], float], x: float, lo: float, hi: float) -> float:
     """A root of h' beside x where h' changes sign: values alone give a maximiser to 1e-8 only."""
     from scipy.optimize import brentq
 

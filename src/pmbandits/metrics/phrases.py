@@ -132,7 +132,7 @@ def _topics_of_clause(clause: str) -> set[str]:
     negated = decreased = liked = False  # by "not", by "avoid" and its like, by "love" and its like
     last, reversed_after = "", False  # the topic that was named last, and whether "low" or "not" came after it
     for word in re.findall(r"[a-z']+", clause):
-        topic = _topic_of(word)
+        topic = _topic_of_word(word)
         if word in _NEGATIONS:
             negated = reversed_after = True
         elif topic is None and _DECREASING.match(word):
@@ -153,7 +153,7 @@ def _topics_of_clause(clause: str) -> set[str]:
     return set() if _INDIFFERENT.search(clause) else marked
 
 
-def _topic_of(word: str) -> str | None:
+def _topic_of_word(word: str) -> str | None:
     for stem, topic in _STEMS:
         if word == stem[1:] if stem[0] == "=" else word.startswith(stem):
             return topic
@@ -162,7 +162,7 @@ def _topic_of(word: str) -> str | None:
 
 def _is_known_word(word: str) -> bool:
     plain = word in _NEUTRAL | _NEGATIONS | _INCREASING | _LIKING
-    return plain or _topic_of(word) is not None or _DECREASING.match(word) is not None
+    return plain or _topic_of_word(word) is not None or _DECREASING.match(word) is not None
 
 
 # ---- numbers ----------------------------------------------------------------------------------------------
@@ -193,12 +193,12 @@ class PhraseNumbers(NamedTuple):
     unused: list[str]
 
 
-def phrase_numbers(phrase: str) -> PhraseNumbers:
+def parse_phrase_numbers(phrase: str) -> PhraseNumbers:
     """Read the numbers of a phrase.
 
-    >>> phrase_numbers("avoid the worst quarter").share, phrase_numbers("the best of five tries").tries
+    >>> parse_phrase_numbers("avoid the worst quarter").share, parse_phrase_numbers("the best of five tries").tries
     (0.25, 5.0)
-    >>> phrase_numbers("the worst 5 % of 100").unused
+    >>> parse_phrase_numbers("the worst 5 % of 100").unused
     ['100']
     """
     text, share, tries = phrase.lower(), None, None

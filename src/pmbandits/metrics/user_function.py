@@ -9,7 +9,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.metrics.numeric import HINT, SHAPE_TOLERANCE, Shape, check_distortion_values, graded_grid
+from pmbandits.metrics.numeric import HINT, SHAPE_TOLERANCE, Shape, check_distortion_values, unit_grid_denser_at_ends
 
 
 class UserFunction:
@@ -46,14 +46,14 @@ class UserFunction:
 
     def check_distortion(self, holder: tuple[float, float] | None) -> tuple[float, float] | None:
         """Refuse what is no distortion, or does not have the Hölder pair (q, C) that is claimed; return the pair."""
-        grid = graded_grid()
+        grid = unit_grid_denser_at_ends()
         with np.errstate(all="ignore"):
             y = self(grid)
         check_distortion_values(self.label, grid, y)
         if holder is None:
             return None
-        q = _validation.within("holder exponent q", holder[0], 0.0, 1.0, open_lo=True)
-        constant = _validation.within("holder constant", holder[1], 0.0)
+        q = _validation.check_within("holder exponent q", holder[0], 0.0, 1.0, open_lo=True)
+        constant = _validation.check_within("holder constant", holder[1], 0.0)
         excess = np.abs(y[:, None] - y[None, ::8]) - constant * np.abs(grid[:, None] - grid[None, ::8]) ** q
         if float(excess.max()) > 1e-9 * max(1.0, constant):
             i, j = np.unravel_index(int(excess.argmax()), excess.shape)
@@ -66,7 +66,7 @@ class UserFunction:
 
 def check_slopes(label: str, h: UserFunction, slope: UserFunction, shape: Shape) -> None:
     """Refuse a derivative whose tangents do not stay on one side of h, as those of a concave or convex function do."""
-    u = graded_grid()
+    u = unit_grid_denser_at_ends()
     sides = {"concave": (1.0,), "convex": (-1.0,)}.get(shape, (1.0, -1.0))
     with np.errstate(all="ignore"):
         y, tangent = h(u), slope(u)

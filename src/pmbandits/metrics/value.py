@@ -15,10 +15,10 @@ from pmbandits.tables.distributions import (
     PiecewiseLinearCDF,
     ScipyDistribution,
     as_distribution,
-    from_sample,
+    atoms_of_sample,
     is_distribution,
 )
-from pmbandits.tables.from_distributions import survival_table, tail_beyond_kinks
+from pmbandits.tables.from_distributions import survival_table, tail_probability_beyond_kinks
 
 _BLOCK = 8_192  # points at a time: work arrays stay in the cache, and products stay on one thread
 
@@ -34,19 +34,19 @@ def value(metric: DistortionFunction, x: Any, weights: ArrayLike | None = None) 
         if weights is None:
             raise TypeError("a list of distributions needs weights: one mixing weight each, adding up to 1.")
         return value_of_mixture(
-            metric, distributions, _validation.weights(weights, len(distributions), of="distributions")
+            metric, distributions, _validation.check_weights(weights, len(distributions), of="distributions")
         )
     if weights is None:
         try:
-            ordered = np.sort(_validation.float_array("the sample", x))
+            ordered = np.sort(_validation.to_float_array("the sample", x))
         except ValueError:
             ordered = np.zeros(0)
         # Sorting puts NaN last and infinities at the ends: two looks replace a pass over the data.
         if ordered.ndim != 1 or ordered.size == 0 or not np.isfinite(ordered[[0, -1]]).all():
-            ordered = np.sort(_validation.numbers("the sample", x))  # says what is wrong
+            ordered = np.sort(_validation.check_number_array("the sample", x))  # says what is wrong
         _validation.check_finite_width("the sample", float(ordered[0]), float(ordered[-1]))
         return value_of_sorted(metric, ordered)
-    return value_of_mixture(metric, [from_sample(x, weights)], np.ones(1))
+    return value_of_mixture(metric, [atoms_of_sample(x, weights)], np.ones(1))
 
 
 def value_of_sorted(metric: DistortionFunction, x: FloatArray) -> float:
@@ -81,9 +81,12 @@ def value_of_mixture(metric: DistortionFunction, distributions: list[Distributio
 
 def _lattice_utility(metric: DistortionFunction, distribution: ScipyDistribution) -> float:
     """U_h of an unbounded lattice distribution: blocks of doubling length, their limit accelerated (Wynn's epsilon)."""
-    start = float(np.floor(distribution.median - distribution._lattice_offset) + distribution._lattice_offset)
+    start = float(
+        np.floor(distribution.median - distribution._fractional_part_of_lattice)
+        + distribution._fractional_part_of_lattice
+    )
     total = start * float(metric(1.0))
-    small = tail_beyond_kinks(metric)
+    small = tail_probability_beyond_kinks(metric)
     for lower in (True, False):
         bound = distribution.lo if lower else distribution.hi
         sums: list[float] = []
@@ -94,7 +97,7 @@ def _lattice_utility(metric: DistortionFunction, distribution: ScipyDistribution
             k = start - 1.0 - k if lower else start + k
             inside = k >= bound if lower else k < bound
             with np.errstate(all="ignore"):
-                tail = distribution.lattice_tail(k[inside], lower) if inside.any() else np.zeros(0)
+                tail = distribution.lattice_tail_probabilities(k[inside], lower) if inside.any() else np.zeros(0)
                 part = float((metric._h_change_from_1(tail) if lower else metric._h(tail)).sum())
             blocks.append(abs(part))
             sums.append((sums[-1] if sums else 0.0) + part)
@@ -140,9 +143,9 @@ def _wynn_epsilon(sums: list[float]) -> float:
 
 def value_of_cdf(metric: DistortionFunction, x: ArrayLike, cdf: ArrayLike, between: str) -> float:
     """The utility U_h of a distribution given by its CDF on a grid: :meth:`Distortion.value_of_cdf`."""
-    _validation.choice("between", between, ["steps", "lines"])
-    points = _validation.numbers("x", x, minimum=2)
-    levels = _validation.numbers("cdf", cdf)
+    _validation.check_choice("between", between, ["steps", "lines"])
+    points = _validation.check_number_array("x", x, minimum=2)
+    levels = _validation.check_number_array("cdf", cdf)
     if levels.size != points.size:
         raise ValueError(f"cdf has {levels.size} entries for {points.size} grid points; give one each.")
     if (np.diff(points) <= 0).any():
@@ -150,7 +153,9 @@ def value_of_cdf(metric: DistortionFunction, x: ArrayLike, cdf: ArrayLike, betwe
     if levels[0] < 0.0 or (np.diff(levels) < 0).any() or abs(levels[-1] - 1.0) > _validation.WEIGHT_TOLERANCE:
         raise ValueError(f"cdf must rise from at least 0 to 1, but runs from {levels[0]:g} to {levels[-1]:g}.")
     if between == "steps":
-        return value_of_mixture(metric, [from_sample(points, np.diff(levels, prepend=0.0) / levels[-1])], np.ones(1))
+        return value_of_mixture(
+            metric, [atoms_of_sample(points, np.diff(levels, prepend=0.0) / levels[-1])], np.ones(1)
+        )
     if levels[0] > 0.0:
         raise ValueError(f"with between='lines' the cdf must start at 0, got {levels[0]:g}; add a grid point below.")
     return value_of_mixture(metric, [PiecewiseLinearCDF(points, levels / levels[-1])], np.ones(1))

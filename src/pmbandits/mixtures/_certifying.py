@@ -36,8 +36,8 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import (
     OPTIMISTIC,
     PESSIMISTIC,
-    bernoulli_lower,
-    bernoulli_upper,
+    bernoulli_interval_lower,
+    bernoulli_interval_upper,
     update_confidence_sets,
     utility_bound,
 )
@@ -49,14 +49,14 @@ from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_max
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._optimistic_bound import (
-    cellwise_upper_bound,
     fill_single_arm_upper_bounds,
     reachable_mean_range,
+    utility_upper_bound_by_cells,
 )
 from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets
-from pmbandits.mixtures._pairwise_ascent import maximise
-from pmbandits.mixtures._tracking import n_observations
-from pmbandits.state.arrays import copy_into, fill_with, largest_of
+from pmbandits.mixtures._pairwise_ascent import maximise_objective_in_place
+from pmbandits.mixtures._tracking import n_pulls_or_rewards
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, unpack
@@ -66,7 +66,7 @@ RECOMPUTE_FRACTION = 20  # what is gained is worked out again when one in so man
 
 
 @step("state, int, float -> none")
-def set_radius(s: State, i: int, r: float) -> None:
+def set_confidence_radius(s: State, i: int, r: float) -> None:
     """Give arm i's confidence set another radius."""
     s.radius[i] = r
     s.line_built_at = 0
@@ -74,7 +74,7 @@ def set_radius(s: State, i: int, r: float) -> None:
         fill_kl_band(s.n_rewards[i], r, s.stretched == 1, s.n_exact_ends, s.kl_band[i])
     if s.storage_mode == BINARY:
         p = share_of_ones(s, i)
-        s.lower[i], s.upper[i] = bernoulli_lower(s.set_kind, p, r), bernoulli_upper(s.set_kind, p, r)
+        s.lower[i], s.upper[i] = bernoulli_interval_lower(s.set_kind, p, r), bernoulli_interval_upper(s.set_kind, p, r)
 
 
 @shared("state -> none")
@@ -86,11 +86,13 @@ def compute_rival_mixture(s: State) -> None:
         fill_single_arm_upper_bounds(s, upper_bounds)
         for i in range(1, k):
             top = i if upper_bounds[i] > upper_bounds[top] else top
-        fill_with(s.rival_mixture, 0.0)
+        fill_array_with(s.rival_mixture, 0.0)
         s.rival_mixture[top] = 1.0
         return
-    fill_with(s.rival_mixture, 1.0 / k)
-    maximise(s, objective_of_largest_utility_in_sets(s), s.rival_mixture, np.zeros(k), np.ones(k), s.radius.copy())
+    fill_array_with(s.rival_mixture, 1.0 / k)
+    maximise_objective_in_place(
+        s, objective_of_largest_utility_in_sets(s), s.rival_mixture, np.zeros(k), np.ones(k), s.radius.copy()
+    )
 
 
 @shared("state, bool -> float")
@@ -105,7 +107,7 @@ def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
     if s.set_kind == BALL:  # see upper_bound_of_any_mixture
         worst = largest_of(s.radius)
         worst = s.lipschitz * worst if s.bounded == 0 else s.holder_c * worst**s.holder_q
-    return cellwise_upper_bound(s) + worst
+    return utility_upper_bound_by_cells(s) + worst
 
 
 @step("state -> bool")
@@ -158,7 +160,7 @@ def compute_certification_gains(s: State) -> None:
         if has_rival_mixture:  # by how much the arm alone, at its best, is behind the rival
             alone[i] = 1.0
             behind = most - utility_bound(s, alone, OPTIMISTIC)
-        set_radius(s, i, KNOWN_RADIUS_FACTOR * r)
+        set_confidence_radius(s, i, KNOWN_RADIUS_FACTOR * r)
         gain = (
             0.0
             if has_rival_mixture and s.rival_mixture[i] == 0.0
@@ -169,12 +171,12 @@ def compute_certification_gains(s: State) -> None:
             alone[i] = 0.0
         if s.mix[i] > 0.0:
             gain += max(utility_bound(s, s.mix, PESSIMISTIC) - least, 0.0)
-        set_radius(s, i, r)
+        set_confidence_radius(s, i, r)
         s.certify_gain[i] = gain * math.sqrt(n)
 
 
 @shared("state -> int")
-def arm_with_largest_gain(s: State) -> int:
+def arm_with_largest_certification_gain(s: State) -> int:
     """The arm whose next reward tells most; without a joint set, every other time the arm with the fewest pulls."""
     n_at_last_update = 0
     for i in range(s.n_arms):
@@ -186,7 +188,7 @@ def arm_with_largest_gain(s: State) -> int:
         spent += s.certify_pulls[i]
     arm, most, count = 0, -1.0, 0.0
     for i in range(s.n_arms):
-        n = float(n_observations(s, i))
+        n = float(n_pulls_or_rewards(s, i))
         # every other one: the fewest pulls
         gain = s.certify_gain[i] / (n * math.sqrt(n)) if spent % 2 == 0 or uses_joint_bernoulli_set(s) else 0.0
         if gain > most or (gain == most and n < count):
@@ -196,7 +198,7 @@ def arm_with_largest_gain(s: State) -> int:
 
 
 @step("state -> int")
-def arm_to_certify(s: State) -> int:
+def arm_to_certify_if_due(s: State) -> int:
     """The arm to pull for certifying, if a certifying pull is due; else −1."""
     if s.certify == 0.0:
         return -1
@@ -205,7 +207,7 @@ def arm_to_certify(s: State) -> int:
         spent += s.certify_pulls[i]
     if spent + 1.0 > s.certify * (s.t + 1.0) or not ready(s):
         return -1
-    return arm_with_largest_gain(s)
+    return arm_with_largest_certification_gain(s)
 
 
 @kernel
@@ -213,4 +215,4 @@ def fill_certification_gains(memory: int, out: FloatArray) -> None:
     """Write to ``out`` what the certified regret would fall by if an arm's distribution were known, times √n."""
     s = unpack(memory)
     compute_certification_gains(s)
-    copy_into(out, s.certify_gain)
+    copy_numbers_into(out, s.certify_gain)

@@ -41,7 +41,7 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -138,7 +138,7 @@ def arm_within_single_arm_limits(s: State, arm: int) -> int:
 
 
 @step("state, floats, float -> float")
-def max_excess(s: State, a: FloatArray, times: float) -> float:
+def max_excess_over_limits(s: State, a: FloatArray, times: float) -> float:
     """The largest excess of a over ``times`` the limits, over all rows."""
     worst = -np.inf
     for r in range(s.n_limit_rows):
@@ -160,7 +160,7 @@ def next_largest_index(x: FloatArray, last: int) -> int:
 
 
 @step("state, floats -> bool")
-def lags_within_bounds(s: State, lags: FloatArray) -> bool:
+def are_lags_within_bounds(s: State, lags: FloatArray) -> bool:
     """Whether for every j the j largest lags add up to at most their bound B_j."""
     total, last = 0.0, -1
     for j in range(lags.size - 1):
@@ -183,20 +183,20 @@ def max_excess_after_pull(s: State, i: int) -> float:
 
 
 @step("state, int, floats -> bool")
-def lags_within_bounds_after_pull(s: State, i: int, lags: FloatArray) -> bool:
+def are_lags_within_bounds_after_pull(s: State, i: int, lags: FloatArray) -> bool:
     """Whether the lags stay within their bounds after a pull of arm i."""
     lags[i] -= 1.0
-    small = lags_within_bounds(s, lags)
+    small = are_lags_within_bounds(s, lags)
     lags[i] += 1.0
     return small
 
 
 @step("state, int, int, floats -> bool")
-def pull_keeps_limits(s: State, i: int, t: int, lags: FloatArray) -> bool:
+def does_pull_keep_limits(s: State, i: int, t: int, lags: FloatArray) -> bool:
     """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
     worst = max_excess_after_pull(s, i)
     return worst <= allowed_rounding_error(t) or (
-        worst <= 1.0 + allowed_rounding_error(t) and lags_within_bounds_after_pull(s, i, lags)
+        worst <= 1.0 + allowed_rounding_error(t) and are_lags_within_bounds_after_pull(s, i, lags)
     )
 
 
@@ -209,23 +209,25 @@ def arm_within_joint_limits(s: State, arm: int) -> int:
         for i in range(k):
             total += s.limit_rows[r, i] * s.pulls[i]
         over[r] = total
-    own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (s.mix_is_feasible == 1 or max_excess(s, s.mix, 1.0) <= 1e-9)
+    own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (
+        s.mix_is_feasible == 1 or max_excess_over_limits(s, s.mix, 1.0) <= 1e-9
+    )
     for i in range(k):
         lags[i] += s.mix[i] if own else s.fullest_mixtures[arm, i]
     chosen = arm
-    if not may_pull(s, arm, t) or not pull_keeps_limits(s, arm, t, lags):
+    if not may_pull(s, arm, t) or not does_pull_keep_limits(s, arm, t, lags):
         chosen, fallback, last = -1, -1, -1
         for _ in range(k):
             last = next_largest_index(lags, last)
             if may_pull(s, last, t):
                 fallback = last if fallback < 0 else fallback
-                if pull_keeps_limits(s, last, t, lags):
+                if does_pull_keep_limits(s, last, t, lags):
                     chosen = last
                     break
         chosen = chosen if chosen >= 0 else fallback
     lags[chosen] -= 1.0
-    if max_excess_after_pull(s, chosen) <= allowed_rounding_error(t) and not lags_within_bounds(s, lags):
-        fill_with(lags, 0.0)  # the pulls themselves are within the limits: they are followed from now on
+    if max_excess_after_pull(s, chosen) <= allowed_rounding_error(t) and not are_lags_within_bounds(s, lags):
+        fill_array_with(lags, 0.0)  # the pulls themselves are within the limits: they are followed from now on
     return chosen
 
 

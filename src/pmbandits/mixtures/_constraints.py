@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.mixtures._constraint_tracking import max_excess, next_largest_index
-from pmbandits.state.arrays import fill_with
+from pmbandits.mixtures._constraint_tracking import max_excess_over_limits, next_largest_index
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -30,7 +30,7 @@ def fill_box_centre(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
 
 
 @step("floats, floats, floats, floats -> none")
-def maximise_linear_in_box(g: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
+def fill_linear_maximiser_in_box(g: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
     """The mixture b of a box with the largest ⟨g, b⟩: the best arms are filled up first."""
     rest, last = 1.0, -1
     for i in range(out.size):
@@ -46,7 +46,7 @@ def maximise_linear_in_box(g: FloatArray, low: FloatArray, high: FloatArray, out
 
 
 @shared("table, floats, floats, floats, floats -> none")
-def maximise_linear_within_rows(
+def fill_linear_maximiser_within_rows(
     rows: FloatArray, bounds: FloatArray, g: FloatArray, out: FloatArray, behind: FloatArray
 ) -> None:
     """The mixture b with rows·b ≤ bounds and the largest ⟨g, b⟩, into ``out``: the simplex method, in two phases.
@@ -111,7 +111,7 @@ def maximise_linear_within_rows(
                     tableau[r, j] -= factor * tableau[leave, j]
                 tableau[r, n] = max(tableau[r, n], 0.0)
         basis[leave] = enter
-    fill_with(out, 0.0)
+    fill_array_with(out, 0.0)
     for r in range(m + 1):
         if basis[r] >= 0 and basis[r] < k:
             out[basis[r]] = tableau[r, n]
@@ -120,22 +120,22 @@ def maximise_linear_within_rows(
 
 
 @shared("state, floats, floats -> none")
-def maximise_linear(s: State, g: FloatArray, out: FloatArray) -> None:
+def fill_linear_maximiser(s: State, g: FloatArray, out: FloatArray) -> None:
     """The mixture b within the limits with the largest ⟨g, b⟩, into ``out``."""
     if s.n_limit_rows > 0:
-        maximise_linear_within_rows(s.limit_rows, s.limit_bounds, g, out, np.empty(s.n_arms))
+        fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, g, out, np.empty(s.n_arms))
     elif s.n_limited > 0:
-        maximise_linear_in_box(g, s.min_shares, s.max_shares, out)
+        fill_linear_maximiser_in_box(g, s.min_shares, s.max_shares, out)
     else:
         top = 0
         for i in range(1, s.n_arms):
             top = i if g[i] > g[top] else top
-        fill_with(out, 0.0)
+        fill_array_with(out, 0.0)
         out[top] = 1.0
 
 
 @step("state, floats, floats -> none")
-def intersect_box_with_limits(s: State, low: FloatArray, high: FloatArray) -> None:
+def shrink_box_to_limits_in_place(s: State, low: FloatArray, high: FloatArray) -> None:
     """Make a box no wider than the limits on single arms."""
     for i in range(s.n_limited):
         low[i], high[i] = max(low[i], s.min_shares[i]), min(high[i], s.max_shares[i])
@@ -163,12 +163,12 @@ def is_same_mixture(a: FloatArray, b: FloatArray) -> bool:
 def keeps_limits(s: State, a: FloatArray) -> bool:
     """Whether a mixture keeps the limits, up to rounding."""
     if s.n_limit_rows > 0:
-        return max_excess(s, a, 1.0) <= 1e-9
+        return max_excess_over_limits(s, a, 1.0) <= 1e-9
     return s.n_limited == 0 or is_in_box(a, s.min_shares, s.max_shares)
 
 
 @shared("state, floats -> none")
-def make_feasible_start(s: State, a: FloatArray) -> None:
+def make_feasible_start_in_place(s: State, a: FloatArray) -> None:
     """Replace a by a feasible start for a search: the mixture b within the limits with the largest ⟨a, b⟩."""
     if s.n_limited > 0:
-        maximise_linear(s, a.copy(), a)
+        fill_linear_maximiser(s, a.copy(), a)

@@ -16,32 +16,32 @@ from pmbandits.confidence._bounds import (
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import arm_utilities, share_of_ones, utility
 from pmbandits.metrics.encoding import extremum_location, extremum_value, h_max, h_value, n_extrema
-from pmbandits.mixtures._constraints import is_same_mixture, make_feasible_start, maximise_linear
-from pmbandits.mixtures._index import HOLDER_BONUS, TIE, bonus, dot, ready
+from pmbandits.mixtures._constraints import fill_linear_maximiser, is_same_mixture, make_feasible_start_in_place
+from pmbandits.mixtures._index import HOLDER_BONUS, TIE, dot, mixture_bonus, ready
 from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets, utility_plus_holder_bonus
 from pmbandits.mixtures._pairwise_ascent import (
     VALUE,
     call_value,
     empirical_utility,
+    gap_at_which_to_stop,
     grain,
-    maximise,
-    pairwise_ascent,
-    target_gap,
+    maximise_objective_in_place,
+    pairwise_ascent_in_place,
 )
-from pmbandits.state.arrays import copy_into, fill_with, largest_of, mark_next_largest
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of, mark_next_largest
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State, unpack
 
 
 @shared(VALUE)
-def empirical_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+def empirical_mixture_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     """The empirical utility of the mixture a."""
     return utility(s, a)
 
 
 @shared(VALUE)
-def optimistic_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+def optimistic_mixture_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     """The largest utility that the mixture a can have in the confidence sets."""
     return utility_bound(s, a, OPTIMISTIC)
 
@@ -49,16 +49,16 @@ def optimistic_value(s: State, a: FloatArray, radius: FloatArray) -> float:
 @shared(VALUE)
 def holder_bonus_value(s: State, a: FloatArray, radius: FloatArray) -> float:
     """The empirical utility of the mixture a plus its bonus."""
-    return utility(s, a) + bonus(s, a, radius, HOLDER_BONUS)
+    return utility(s, a) + mixture_bonus(s, a, radius, HOLDER_BONUS)
 
 
-value_of_utility = make_pointer_getter(empirical_value)
-value_of_largest_utility = make_pointer_getter(optimistic_value)
+value_of_utility = make_pointer_getter(empirical_mixture_value)
+value_of_largest_utility = make_pointer_getter(optimistic_mixture_value)
 value_with_holder_bonus = make_pointer_getter(holder_bonus_value)
 
 
 @shared("state -> none")
-def move_to_best_mean_within_limits(s: State) -> None:
+def move_mix_to_best_mean_within_limits(s: State) -> None:
     """Move ``s.mix`` to the nearest best mean under limits, towards the feasible mixture of extreme mean."""
     k, a, mean, low, high = s.n_arms, s.mix, 0.0, 1.0, 0.0
     p, minus, end = s.search_scratch[0], s.search_scratch[1], s.search_scratch[2]
@@ -70,16 +70,16 @@ def move_to_best_mean_within_limits(s: State) -> None:
     goal = nearest_best_mean(s.h, low, high, mean)
     if goal == mean:
         return
-    maximise_linear(s, p if goal > mean else minus, end)
+    fill_linear_maximiser(s, p if goal > mean else minus, end)
     radius = dot(end, p)
     if abs(radius - mean) < abs(goal - mean):  # the best mean of all cannot be reached
-        maximise_linear(s, minus, end)
+        fill_linear_maximiser(s, minus, end)
         low = dot(end, p)
-        maximise_linear(s, p, end)
+        fill_linear_maximiser(s, p, end)
         goal = nearest_best_mean(s.h, low, dot(end, p), mean)
         if goal == mean:
             return
-        maximise_linear(s, p if goal > mean else minus, end)
+        fill_linear_maximiser(s, p if goal > mean else minus, end)
         radius = dot(end, p)
     part = min(max((goal - mean) / (radius - mean), 0.0), 1.0)
     for i in range(k):
@@ -105,10 +105,10 @@ def nearest_best_mean(h: FloatArray, low: float, high: float, mean: float) -> fl
 
 
 @shared("state -> none")
-def move_to_best_mean(s: State) -> None:
+def move_mix_to_best_mean(s: State) -> None:
     """Bernoulli arms: U_h = h(mean), so move ``s.mix`` to the nearest best mean. Closed form."""
     if s.n_limited > 0:
-        move_to_best_mean_within_limits(s)
+        move_mix_to_best_mean_within_limits(s)
         return
     k, a = s.n_arms, s.mix
     low, high, mean = 0, 0, 0.0
@@ -150,7 +150,7 @@ def set_mix_to_best_arm(s: State) -> None:
     chosen = 0
     while value[chosen] < top - slack:
         chosen += 1
-    fill_with(s.mix, 0.0)
+    fill_array_with(s.mix, 0.0)
     s.mix[chosen] = 1.0
 
 
@@ -164,9 +164,9 @@ def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_va
     """
     k, n = s.n_arms, s.rewards
     none, one, radius = np.zeros(k), np.ones(k), np.zeros(k)
-    fine, goal, most = grain(s), target_gap(s), 12 + 2 * k
+    fine, goal, most = grain(s), gap_at_which_to_stop(s), 12 + 2 * k
     a = s.mix.copy()
-    pairwise_ascent(s, objective, a, none, one, k, radius, fine, goal, most)
+    pairwise_ascent_in_place(s, objective, a, none, one, k, radius, fine, goal, most)
     best = call_value(value_at, s, s.mix, radius)
     if n >= s.next_multistart_at:
         s.next_multistart_at = n + max(1, n // 10)
@@ -175,9 +175,9 @@ def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_va
         for start in range(-1, 1 + min(k, 8) + pairs):
             b = np.zeros(k)
             if start < 0:
-                copy_into(b, a)
+                copy_numbers_into(b, a)
             elif start == 0:
-                fill_with(b, 1.0 / k)
+                fill_array_with(b, 1.0 / k)
             elif start <= min(k, 8):
                 b[mark_next_largest(arm_values, taken)] = 1.0
             else:
@@ -188,18 +188,18 @@ def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_va
                         break
                     at -= k - 1 - i
             if start > 0:
-                make_feasible_start(s, b)
+                make_feasible_start_in_place(s, b)
             for slope_step in (0.1, 0.02, fine):
                 step = max(slope_step, fine)
-                pairwise_ascent(s, objective, b, none, one, k, radius, step, goal, most)
+                pairwise_ascent_in_place(s, objective, b, none, one, k, radius, step, goal, most)
                 found = call_value(value_at, s, b, radius)
                 if found > best + goal:
                     best = found
-                    copy_into(s.mix, b)
+                    copy_numbers_into(s.mix, b)
     else:
         found = call_value(value_at, s, a, radius)
         if found > best + goal:
-            copy_into(s.mix, a)
+            copy_numbers_into(s.mix, a)
 
 
 @shared("state -> none")
@@ -212,11 +212,11 @@ def best_mixture(s: State) -> None:
         return
     n, k = s.rewards, s.n_arms
     if s.storage_mode == BINARY:
-        move_to_best_mean(s)
+        move_mix_to_best_mean(s)
     elif s.metric_shape == CONVEX:
         set_mix_to_best_arm(s)
     elif s.metric_shape == CONCAVE:
-        maximise(s, empirical_utility(), s.mix, np.zeros(k), np.ones(k), np.zeros(k))
+        maximise_objective_in_place(s, empirical_utility(), s.mix, np.zeros(k), np.ones(k), np.zeros(k))
     else:
         values = np.empty(k)
         if n >= s.next_multistart_at:
@@ -238,10 +238,10 @@ def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: 
     if s.n_corners == 0:
         single = np.empty(s.n_arms)
         for i in range(s.n_arms):
-            fill_with(a, 0.0)
+            fill_array_with(a, 0.0)
             a[i] = 1.0
             single[i] = call_value(value_at, s, a, radius)
-        maximise_linear(s, single, a)
+        fill_linear_maximiser(s, single, a)
         return
     value, stay = np.empty(s.n_corners), -1
     for c in range(s.n_corners):
@@ -254,7 +254,7 @@ def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: 
         chosen = 0
         while value[chosen] < top - slack:
             chosen += 1
-    copy_into(a, s.corners[chosen])
+    copy_numbers_into(a, s.corners[chosen])
 
 
 @shared("state, floats, float, int, floats -> none")
@@ -270,7 +270,7 @@ def set_to_best_vertex(s: State, a: FloatArray, floor: float, value_at: int, rad
     k = s.n_arms
     value, corner = np.empty(k), np.empty(k)
     for i in range(k):
-        fill_with(corner, floor)
+        fill_array_with(corner, floor)
         corner[i] = 1.0 - (k - 1) * floor
         value[i] = call_value(value_at, s, corner, radius)
     top = largest_of(value)
@@ -279,7 +279,7 @@ def set_to_best_vertex(s: State, a: FloatArray, floor: float, value_at: int, rad
     for i in range(k):
         if value[i] >= top - slack and (chosen < 0 or a[i] == 1.0 - (k - 1) * floor):
             chosen = i
-    fill_with(a, floor)
+    fill_array_with(a, floor)
     a[chosen] = 1.0 - (k - 1) * floor
 
 
@@ -294,7 +294,7 @@ def update_optimistic_mixture(s: State, with_bonus: bool) -> None:
     update_confidence_sets(s)
     n, k, floor = s.rewards, s.n_arms, s.min_share
     if s.current_point < 0 and s.n_limited == 0:
-        fill_with(s.mix, 1.0 / k)
+        fill_array_with(s.mix, 1.0 / k)
     radius = s.radius.copy()
     if with_bonus:
         for i in range(k):
@@ -305,7 +305,7 @@ def update_optimistic_mixture(s: State, with_bonus: bool) -> None:
     else:
         low, high = np.full(k, floor), np.full(k, 1.0 - (k - 1) * floor if s.n_limited == 0 else 1.0)
         objective = utility_plus_holder_bonus() if with_bonus else objective_of_largest_utility_in_sets(s)
-        maximise(s, objective, s.mix, low, high, radius)
+        maximise_objective_in_place(s, objective, s.mix, low, high, radius)
     s.current_point = 0
     s.next_update_at = n + 1 + int(s.search_tolerance * n)
     s.dirty = 0
@@ -317,7 +317,7 @@ def set_to_best_mixture_in_box(s: State, a: FloatArray, low: FloatArray, high: F
     if s.metric_shape == CONVEX:
         set_to_best_vertex(s, a, 0.0, value_of_utility(), a)
     else:
-        maximise(s, empirical_utility(), a, low, high, a)
+        maximise_objective_in_place(s, empirical_utility(), a, low, high, a)
 
 
 @step("floats, floats, floats, int, float, bool, floats -> bool")
@@ -326,7 +326,7 @@ def try_fill_mixture_within_limit(
 ) -> bool:
     """A mixture near a that gives an arm at least (or at most) ``limit``; False if the box has none."""
     k = a.size
-    copy_into(out, a)
+    copy_numbers_into(out, a)
     out[arm] = max(a[arm], limit) if above else min(a[arm], limit)
     rest = a[arm] - out[arm]  # to be spread over the others
     available_weight = 0.0
@@ -342,7 +342,7 @@ def try_fill_mixture_within_limit(
 
 
 @shared("state, floats, floats, float, float, int -> int")
-def find_better_mixture_outside(
+def way_out_of_box_to_better_mixture(
     s: State, low: FloatArray, high: FloatArray, reach: float, tolerance: float, first: int
 ) -> int:
     """Which way out of the box around the current mixture may lead to a better one: 2·arm (+1 if below), or −1.
@@ -359,7 +359,7 @@ def find_better_mixture_outside(
             if not is_same_mixture(s.corners[c], mix) and utility_bound(s, s.corners[c], OPTIMISTIC) > least:
                 return 0
         return -1
-    objective, slope_step, goal = 0, grain(s), target_gap(s)
+    objective, slope_step, goal = 0, grain(s), gap_at_which_to_stop(s)
     if s.metric_shape != CONVEX:
         objective = objective_of_largest_utility_in_sets(s)
     for j in range(2 * k):
@@ -367,7 +367,7 @@ def find_better_mixture_outside(
         arm, above = way // 2, way % 2 == 0
         if s.metric_shape == CONVEX:
             if above and mix[arm] < 1.0:
-                fill_with(b, 0.0)
+                fill_array_with(b, 0.0)
                 b[arm] = 1.0
                 if utility_bound(s, b, OPTIMISTIC) > least:
                     return way
@@ -383,7 +383,7 @@ def find_better_mixture_outside(
         if not try_fill_mixture_within_limit(mix, floor, top, arm, limit, above, b):
             continue
         for _ in range(12 + k):  # a few passes at a time: most ways are decided early
-            gap = pairwise_ascent(s, objective, b, floor, top, k, radius, slope_step, goal, 8)
+            gap = pairwise_ascent_in_place(s, objective, b, floor, top, k, radius, slope_step, goal, 8)
             value = utility_bound(s, b, OPTIMISTIC)
             if value > least:
                 return way

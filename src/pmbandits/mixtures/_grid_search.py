@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits._random import TIED, philox, uniform
+from pmbandits._random import TIED, philox_random_words, uniform_from_word
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import (
     OPTIMISTIC,
@@ -14,37 +14,42 @@ from pmbandits.confidence._bounds import (
 )
 from pmbandits.confidence._envelopes import has_tail_assumption
 from pmbandits.estimates._rewards import BINARY
-from pmbandits.estimates._utility import cellwise_utility, inverse_counts, mixture_survival, utility
+from pmbandits.estimates._utility import (
+    empirical_mixture_survival,
+    empirical_utility_by_cells,
+    inverse_reward_counts,
+    utility,
+)
 from pmbandits.metrics.encoding import h_value
 from pmbandits.mixtures._index import (
     TIE,
     objective_that_is_optimistic,
-    postpone_next_look,
+    postpone_next_update,
     ready,
     set_current_grid_point,
 )
-from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
-from pmbandits.mixtures._look_ahead import may_look_ahead, stays_most_optimistic, update_look_ahead
+from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
+from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, is_look_ahead_due, stays_most_optimistic
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
 
 @shared("state -> none")
-def compute_grid_utilities(s: State) -> None:
+def fill_grid_utilities(s: State) -> None:
     """The empirical utility of every grid point, into ``value``."""
     if s.storage_mode == BINARY:
-        compute_binary_grid_utilities(s)
+        fill_binary_grid_utilities(s)
     else:
         for g in range(s.n_grid_used):
-            s.value[g] = cellwise_utility(s, s.grid[g])
+            s.value[g] = empirical_utility_by_cells(s, s.grid[g])
 
 
 @shared("state -> none")
-def compute_binary_grid_utilities(s: State) -> None:
+def fill_binary_grid_utilities(s: State) -> None:
     """The empirical utility of every grid point, into ``value``, for arms that pay 0 or 1."""
-    ones, inverse = s.counts[:, 1], inverse_counts(s.n_rewards)
+    ones, inverse = s.counts[:, 1], inverse_reward_counts(s.n_rewards)
     for g in range(s.n_grid_used):
-        s.value[g] = h_value(s.h, mixture_survival(s.grid[g], ones, s.n_rewards, inverse))
+        s.value[g] = h_value(s.h, empirical_mixture_survival(s.grid[g], ones, s.n_rewards, inverse))
 
 
 @step("floats, int, int -> bool")
@@ -68,8 +73,10 @@ def random_grid_point_at_least(s: State, values: FloatArray, least: float) -> in
     if tied > 1:
         s.rng_counter += 1
         zero = np.uint64(0)
-        word, _, _, _ = philox(np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(TIED))
-        place = int(uniform(word) * tied)
+        word, _, _, _ = philox_random_words(
+            np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(TIED)
+        )
+        place = int(uniform_from_word(word) * tied)
     for g in range(s.n_grid_used):
         if values[g] >= least:
             if place == 0:
@@ -79,7 +86,7 @@ def random_grid_point_at_least(s: State, values: FloatArray, least: float) -> in
 
 
 @shared("state, int -> int")
-def choose_grid_point(s: State, n_used: int) -> int:
+def grid_point_with_largest_index(s: State, n_used: int) -> int:
     """The grid point with the largest index; tied, the previous one; else the highest utility; else the first.
 
     Or, as the paper allows, any of those that are tied.
@@ -112,25 +119,25 @@ def update_optimistic_grid_mixture(s: State) -> None:
     if s.storage_mode == BINARY:
         fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
     elif s.random_ties == 0 and can_use_lazy_argmax(s, objective_that_is_optimistic(s)):
-        set_current_grid_point(s, lazy_argmax(s, objective_that_is_optimistic(s)))
+        set_current_grid_point(s, lazy_argmax_grid_point(s, objective_that_is_optimistic(s)))
         return
     else:
         if has_tail_assumption(s):
-            postpone_next_look(s)
+            postpone_next_update(s)
         for g in range(used):
             s.index[g] = utility_bound(s, s.grid[g], OPTIMISTIC)
     if is_previous_point_still_best(s.index, used, s.current_point):
         s.dirty = 0
     else:
-        set_current_grid_point(s, choose_grid_point(s, used))
-    if may_look_ahead(s):
-        update_look_ahead(s, stays_most_optimistic(s))
+        set_current_grid_point(s, grid_point_with_largest_index(s, used))
+    if is_look_ahead_due(s):
+        adjust_look_ahead_length(s, stays_most_optimistic(s))
 
 
 @shared("state -> none")
 def update_empirical_grid_mixture(s: State) -> None:
     """``eq:ETC_alpha``: make the grid point with the largest empirical utility (tied: first or any) current."""
-    compute_grid_utilities(s)
+    fill_grid_utilities(s)
     if s.random_ties == 1:
         top = s.value[0]
         for g in range(1, s.n_grid_used):

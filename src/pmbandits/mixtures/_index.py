@@ -23,7 +23,7 @@ def dot(a: FloatArray, x: FloatArray) -> float:
 
 
 @step("state, floats, floats, int -> float")
-def bonus(s: State, a: FloatArray, radius: FloatArray, kind: int) -> float:
+def mixture_bonus(s: State, a: FloatArray, radius: FloatArray, kind: int) -> float:
     """What is added to the empirical utility of the mixture a; ``radius`` of each arm, in W1."""
     total = 0.0
     if kind == LIPSCHITZ_BONUS:
@@ -53,7 +53,7 @@ def objective_that_is_optimistic(s: State) -> int:
 
 
 @step("state -> none")
-def postpone_next_look(s: State) -> None:
+def postpone_next_update(s: State) -> None:
     """Postpone the next look until 1 % more rewards are in: where a look is a pass over all cells per mixture."""
     s.next_update_at = s.rewards + 1 + int(s.search_tolerance * s.rewards)
 

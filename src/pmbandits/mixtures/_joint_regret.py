@@ -30,8 +30,8 @@ from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import update_confidence_sets
 from pmbandits.confidence._envelopes import (
     bounds_survival_pointwise,
-    cell_end,
-    n_cells,
+    end_of_cell,
+    n_cells_below_last,
     start_cell_walk_in_place,
     walk_past_cell_in_place,
 )
@@ -47,8 +47,8 @@ from pmbandits.confidence._sub_gaussian import fill_sub_gaussian_cells
 from pmbandits.estimates._rewards import BINARY, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, slope_error_near_0_and_1
-from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair
-from pmbandits.state.arrays import copy_into, fill_with
+from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair_of_arms
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
 from pmbandits.state.numba_types import State, unpack
@@ -92,12 +92,12 @@ def fill_survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray
     if s.sub_gaussian_sigma > 0.0:
         return fill_merged_sub_gaussian_cells(s, width, low, high)
     sort_pool(s)
-    cells = n_cells(s)
+    cells = n_cells_below_last(s)
     left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
     share_errors = start_cell_walk_in_place(s, left, floor, top)
     before, used, current = s.low, -1, -1
     for c in range(cells + 1):
-        here = cell_end(s, c)
+        here = end_of_cell(s, c)
         if here > before:
             group = c * width.size // (cells + 1)
             if group != current:
@@ -115,7 +115,7 @@ def fill_survival_bounds_by_cell(memory: int, width: FloatArray, low: FloatArray
 
 
 @shared("floats, float, float -> two floats")
-def furthest_above_chord(h: FloatArray, low: float, high: float) -> tuple[float, float]:
+def argmax_above_chord(h: FloatArray, low: float, high: float) -> tuple[float, float]:
     """The v in [low, high] where concave h is furthest above its chord; and how much further it may be elsewhere."""
     if not high > low:
         return low, 0.0
@@ -153,13 +153,13 @@ def fill_mixture_survival_bounds(
             upper += a[i] * high[c, i]
             distance_to_1 += a[i] * (1.0 - high[c, i])
         least[c], most[c] = lower, upper if upper < 0.5 else 1.0 - distance_to_1
-        chord_peak[c], more = furthest_above_chord(h, least[c], most[c])
+        chord_peak[c], more = argmax_above_chord(h, least[c], most[c])
         lost += width[c] * more
     return lost
 
 
 @shared("floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats -> float")
-def joint_lead_bound(
+def joint_lead_bound_and_gradient(
     h: FloatArray,
     a: FloatArray,
     b: FloatArray,
@@ -178,7 +178,7 @@ def joint_lead_bound(
     ``more`` is 1 where b has at least a's share, and 0 where it has at most that.
     """
     k, total = a.size, 0.0
-    fill_with(slope, 0.0)
+    fill_array_with(slope, 0.0)
     for c in range(cells):
         up, down = 0.0, 0.0
         for i in range(k):
@@ -222,7 +222,7 @@ def joint_lead_bound(
 
 
 @kernel
-def maximise_joint_lead(
+def maximise_joint_lead_in_place(
     h: FloatArray,
     a: FloatArray,
     b: FloatArray,
@@ -246,21 +246,21 @@ def maximise_joint_lead(
     floor, top, g, there, trial = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
         floor[i], top[i] = (a[i], 1.0) if more[i] == 1.0 else (0.0, a[i])
-    value = joint_lead_bound(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
+    value = joint_lead_bound_and_gradient(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
     used = 1
     while True:
         gap = frank_wolfe_gap(g, b, floor, top, k)
         if value + gap <= stop_below or gap <= 0.02 * (value + gap) or used >= passes:
             return value, gap
-        i, j = steepest_pair(g, b, floor, top, k)
+        i, j = steepest_pair_of_arms(g, b, floor, top, k)
         if i < 0:
             return value, gap
         left, right = 0.0, min(top[i] - b[i], b[j] - floor[j])
         step = right
-        copy_into(trial, b)
+        copy_numbers_into(trial, b)
         for _ in range(14):
             trial[i], trial[j] = b[i] + step, b[j] - step
-            joint_lead_bound(h, a, trial, more, width, low, high, cells, least, most, chord_peak, there)
+            joint_lead_bound_and_gradient(h, a, trial, more, width, low, high, cells, least, most, chord_peak, there)
             used += 1
             if there[i] >= there[j]:
                 left = step
@@ -275,7 +275,7 @@ def maximise_joint_lead(
             return value, gap
         b[i] = min(b[i] + left, top[i])
         b[j] = max(b[j] - left, floor[j])
-        value = joint_lead_bound(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
+        value = joint_lead_bound_and_gradient(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
         used += 1
 
 

@@ -30,7 +30,7 @@ MAX_CELLS_TO_ENUMERATE = 20  # so many places are tried one by one
 
 
 @shared("floats, ints, int, floats, float, float, float, float, floats -> two floats")
-def kl_inf(
+def kl_inf_and_multiplier(
     share: FloatArray,
     place: IntArray,
     used: int,
@@ -89,10 +89,10 @@ def kl_inf(
 
 
 @shared("floats, ints, int, floats, float, float -> two floats")
-def kl_inf_dual(
+def kl_inf_dual_and_slope(
     share: FloatArray, place: IntArray, used: int, phi: FloatArray, level: float, nu: float
 ) -> tuple[float, float]:
-    """The dual E log(1 − ν·(Φ − level)), which :func:`kl_inf` maximises, and its slope in ν."""
+    """The dual E log(1 − ν·(Φ − level)), which :func:`kl_inf_and_multiplier` maximises, and its slope in ν."""
     value, slope = 0.0, 0.0
     for c in range(used):
         above = phi[place[c]] - level
@@ -273,7 +273,7 @@ def kl_to_reach_utility(
                 known |= same and seen[j, 2] >= left_over
             if known:
                 break
-            found, nu = kl_inf(share, place, used, phi, level, phi[top], -1.0, np.inf, scratch)
+            found, nu = kl_inf_and_multiplier(share, place, used, phi, level, phi[top], -1.0, np.inf, scratch)
             if found >= UNREACHABLE_KL or found <= 0.0:
                 break
             total = 0.0
@@ -306,7 +306,7 @@ def kl_to_reach_utility(
 
 
 @step("float, float -> float")
-def bernoulli_kl_with_ends(p: float, q: float) -> float:
+def bernoulli_kl_also_at_0_and_1(p: float, q: float) -> float:
     """Bernoulli relative entropy, also where q is 0 or 1."""
     if q <= 0.0:
         return 0.0 if p <= 0.0 else UNREACHABLE_KL
@@ -360,7 +360,7 @@ def bernoulli_kl_inf(
     """
     least = UNREACHABLE_KL
     if shape != CONVEX:
-        least = bernoulli_kl_with_ends(p, mean) if steep * (mean - p) > 0.0 else 0.0
+        least = bernoulli_kl_also_at_0_and_1(p, mean) if steep * (mean - p) > 0.0 else 0.0
     if shape != CONCAVE:
         if h_value(h, p) >= target_utility:
             return 0.0
@@ -371,5 +371,5 @@ def bernoulli_kl_inf(
             else:
                 q = nearest_mean_with_utility(h, p, target_utility, upwards)
             if q >= 0.0:
-                least = min(least, bernoulli_kl_with_ends(p, q))
+                least = min(least, bernoulli_kl_also_at_0_and_1(p, q))
     return least

@@ -28,10 +28,10 @@ from pmbandits.confidence._bounds import (
     utility_bound,
     wasserstein_radius,
 )
-from pmbandits.confidence._envelopes import BALL, BAND, KL_BAND, survival_interval, update_kl_bands
-from pmbandits.confidence._kl_bands import kl_band_end_slopes
+from pmbandits.confidence._envelopes import BALL, BAND, KL_BAND, survival_interval, update_kl_bands_and_get_errors
+from pmbandits.confidence._kl_bands import max_kl_band_end_slopes
 from pmbandits.estimates._rewards import FINITE
-from pmbandits.estimates._utility import cellwise_utility, utility
+from pmbandits.estimates._utility import empirical_utility_by_cells, utility
 from pmbandits.metrics.encoding import h_max, h_value, has_single_peak, has_table, peak_location
 from pmbandits.mixtures._index import (
     HOLDER_BONUS,
@@ -39,10 +39,10 @@ from pmbandits.mixtures._index import (
     ROUNDING_MARGIN,
     TIE,
     UTILITY,
-    bonus,
     max_utility_change_by_holder,
+    mixture_bonus,
 )
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -79,7 +79,7 @@ def can_use_lazy_argmax(s: State, kind: int) -> bool:
 
 
 @step("state -> none")
-def forget_grid_values(s: State) -> None:
+def discard_stored_grid_values(s: State) -> None:
     """Forget all values that are kept for grid points, after a change of the grid."""
     for g in range(s.n_grid):
         s.value_at[g] = 0.0
@@ -87,7 +87,7 @@ def forget_grid_values(s: State) -> None:
 
 
 @shared("state -> two floats")
-def rounding_error_bounds(s: State) -> tuple[float, float]:
+def rounding_error_of_grid_values(s: State) -> tuple[float, float]:
     """What rounding can do to a value, and how much more for each unit of the value itself.
 
     A pass adds up n terms, each partial sum rounded to 1.2e-16 of itself; they are at most |value| and the range of
@@ -131,7 +131,7 @@ def fill_steepest_chords(
     """
     if not concave:
         return
-    fill_with(out, 0.0)
+    fill_array_with(out, 0.0)
     if 1e-14 < u1 < 1.0 - 1e-14:
         beyond = (1.0 - MAX_SURVIVAL_SHIFT) * u1
         out[0] = max((h_value(h, u1) - h_value(h, beyond)) / (u1 - beyond), 0.0)
@@ -219,7 +219,7 @@ def add_kl_band_cells_to_rate_bounds(
     for i in range(k):
         n = n_rewards[i]
         above, below = int(start[i] * n + 0.5), int(end[i] * n + 0.5)
-        up, down = kl_band_end_slopes(below, n, band[i])[0], kl_band_end_slopes(above, n, band[i])[1]
+        up, down = max_kl_band_end_slopes(below, n, band[i])[0], max_kl_band_end_slopes(above, n, band[i])[1]
         floor, top = (
             survival_interval(KL_BAND, below, n, none, none, band, i)[0],
             survival_interval(KL_BAND, above, n, none, none, band, i)[1],
@@ -250,15 +250,15 @@ def fill_rate_bounds(
     left, each, radius, start, end = np.empty(k), np.empty(k), np.zeros(k), np.ones(k), np.ones(k)
     steep = np.full(4, s.holder_c)
     if kl_bands:
-        update_kl_bands(s)
+        update_kl_bands_and_get_errors(s)
     for i in range(k):
         left[i], each[i] = s.n_rewards[i], a[i] / s.n_rewards[i]
         if kind == OPTIMISTIC_BOUND:
             radius[i] = s.radius[i]
-    fill_with(rise, 0.0)
-    fill_with(fall, 0.0)
-    fill_with(narrow, 0.0)
-    fill_with(ends, 0.0)
+    fill_array_with(rise, 0.0)
+    fill_array_with(fall, 0.0)
+    fill_array_with(narrow, 0.0)
+    fill_array_with(ends, 0.0)
     before, here, mixed, first = s.low, s.low, 1.0, 1.0
     for cell in range(cells + 1):
         mine = points[cell] if cell < cells else s.high
@@ -302,7 +302,7 @@ def evaluate_and_store_grid_point(s: State, g: int, kind: int) -> None:
     if kind == OPTIMISTIC_BOUND:
         s.index[g] = utility_bound(s, a, OPTIMISTIC)
     else:
-        s.value[g] = cellwise_utility(s, a)
+        s.value[g] = empirical_utility_by_cells(s, a)
     if s.n_lazy == 0:  # nothing bounds it
         return
     chords = uses_rate_bounds(s, kind)
@@ -358,7 +358,7 @@ def max_change_since_evaluation(s: State, g: int, kind: int) -> tuple[float, flo
 
 
 @shared("state, int -> int")
-def lazy_argmax(s: State, kind: int) -> int:
+def lazy_argmax_grid_point(s: State, kind: int) -> int:
     """The grid point that evaluating all of them would choose.
 
     That is the one with the largest value; of equals the previous one, else the one with the highest utility, else the
@@ -370,14 +370,14 @@ def lazy_argmax(s: State, kind: int) -> int:
     radius = np.zeros(k)
     for i in range(k):
         radius[i] = wasserstein_radius(s, i) if kind == HOLDER_BONUS else s.radius[i]
-    off, each = rounding_error_bounds(s)
+    off, each = rounding_error_of_grid_values(s)
     low, high = np.empty(used), np.empty(used)
     best = -np.inf
     for g in range(used):
         if at[g] == 0.0:
             low[g], high[g] = -np.inf, np.inf
             continue
-        low[g] = high[g] = last[g] + bonus(s, s.grid[g], radius, kind)
+        low[g] = high[g] = last[g] + mixture_bonus(s, s.grid[g], radius, kind)
         if at[g] != now:
             fall, rise = max_change_since_evaluation(s, g, kind)
             low[g] -= fall + off + each * abs(low[g])
@@ -397,7 +397,7 @@ def lazy_argmax(s: State, kind: int) -> int:
         if widest < 0:
             break
         evaluate_and_store_grid_point(s, widest, kind)
-        low[widest] = high[widest] = last[widest] + bonus(s, s.grid[widest], radius, kind)
+        low[widest] = high[widest] = last[widest] + mixture_bonus(s, s.grid[widest], radius, kind)
         best = max(best, low[widest])
     if before >= 0 and high[before] >= least:
         return before

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
-from pmbandits.confidence._bounds import bernoulli_lower, bernoulli_upper
+from pmbandits.confidence._bounds import bernoulli_interval_lower, bernoulli_interval_upper
 from pmbandits.confidence._envelopes import radius_after
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_max, h_min, h_value
@@ -24,7 +24,7 @@ LOOKS_BEFORE_RETRY = 28  # looks after a failure at the shortest distance before
 
 
 @shared("state -> bool")
-def may_look_ahead(s: State) -> bool:
+def is_look_ahead_due(s: State) -> bool:
     """Whether looking ahead is possible and, after failures, due."""
     if s.storage_mode != BINARY or s.radii_decrease == 0:
         return False
@@ -39,7 +39,7 @@ def may_look_ahead(s: State) -> bool:
 
 
 @step("state, bool -> none")
-def update_look_ahead(s: State, stands: bool) -> None:
+def adjust_look_ahead_length(s: State, stands: bool) -> None:
     """If the choice stands, postpone the next look and double the look-ahead; otherwise halve it, or pause."""
     ahead = s.look_ahead
     if stands:
@@ -57,20 +57,20 @@ def intervals_kept_for_next_rewards(s: State, ahead: int) -> tuple[FloatArray, F
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
         n, ones = s.n_rewards[i] + ahead, s.counts[i, 1]
-        low[i] = bernoulli_lower(kind, (ones + ahead) / n, radius_after(s, n))
-        high[i] = bernoulli_upper(kind, ones / n, radius_after(s, n))
+        low[i] = bernoulli_interval_lower(kind, (ones + ahead) / n, radius_after(s, n))
+        high[i] = bernoulli_interval_upper(kind, ones / n, radius_after(s, n))
     return low, high
 
 
 @shared("state, int -> two arrays")
-def widest_possible_intervals(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
+def widest_intervals_in_next_rewards(s: State, ahead: int) -> tuple[FloatArray, FloatArray]:
     """For each arm the widest interval that its confidence intervals can cover within ``ahead`` rewards."""
     k, kind = s.n_arms, s.set_kind
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
         n, ones, r = s.n_rewards[i] + ahead, s.counts[i, 1], radius_after(s, s.n_rewards[i])
-        low[i] = bernoulli_lower(kind, ones / n, r)
-        high[i] = bernoulli_upper(kind, (ones + ahead) / n, r)
+        low[i] = bernoulli_interval_lower(kind, ones / n, r)
+        high[i] = bernoulli_interval_upper(kind, (ones + ahead) / n, r)
     return low, high
 
 
@@ -126,7 +126,7 @@ def stays_most_optimistic(s: State) -> bool:
     sure = h_max(s.h, left, right)
     if sure >= peak - 0.5 * TIE * max(1.0, abs(peak)):  # nothing can be better
         return True
-    low, high = widest_possible_intervals(s, ahead)
+    low, high = widest_intervals_in_next_rewards(s, ahead)
     for g in range(s.n_grid_used):
         if g != current:
             rival = h_max(s.h, dot(s.grid[g], low), min(dot(s.grid[g], high), 1.0))

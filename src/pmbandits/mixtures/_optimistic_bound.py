@@ -11,9 +11,9 @@ from pmbandits.confidence._envelopes import (
     BALL,
     arm_range_at_cell_end,
     bounds_survival_pointwise,
-    cell_end,
+    end_of_cell,
     has_tail_assumption,
-    n_cells,
+    n_cells_below_last,
     n_rewards_at_cell_end,
     start_cell_walk_in_place,
     walk_past_cell_in_place,
@@ -22,11 +22,15 @@ from pmbandits.confidence._heavy_tails import best_tail_multiplier, largest_plau
 from pmbandits.confidence._sub_gaussian import sub_gaussian_cells_total_width
 from pmbandits.estimates._rewards import BINARY, n_pooled_values, sort_pool
 from pmbandits.metrics.encoding import h_max, h_min, h_value
-from pmbandits.mixtures._constraints import maximise_linear
+from pmbandits.mixtures._constraints import fill_linear_maximiser
 from pmbandits.mixtures._index import dot, max_utility_change_by_holder, ready
 from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets
-from pmbandits.mixtures._pairwise_ascent import maximise, pairwise_ascent, target_gap
-from pmbandits.state.arrays import fill_with, largest_of, smallest_of
+from pmbandits.mixtures._pairwise_ascent import (
+    gap_at_which_to_stop,
+    maximise_objective_in_place,
+    pairwise_ascent_in_place,
+)
+from pmbandits.state.arrays import fill_array_with, largest_of, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
 from pmbandits.state.numba_types import State, unpack
@@ -35,19 +39,19 @@ CERTIFICATE_SLOPE_STEP = 1e-9  # half the distance over which h's slope is taken
 
 
 @shared("state -> float")
-def cellwise_upper_bound(s: State) -> float:
+def utility_upper_bound_by_cells(s: State) -> float:
     """A bound for every mixture and any h: in each cell the best between the lowest and the highest arm."""
     if has_tail_assumption(s):
         return tail_utility_bound(s, np.empty(0), 1.0, s.tail_multipliers[0], 0.0, np.empty(0))
     k, bounded = s.n_arms, s.bounded == 1
     sort_pool(s)
-    cells = n_cells(s)
+    cells = n_cells_below_last(s)
     left, floor, top = s.n_rewards.copy(), np.empty(k), np.empty(k)
     share_errors = start_cell_walk_in_place(s, left, floor, top)
     before = s.low if bounded else s.x[0]
     total = before * h_value(s.h, 1.0)
     for c in range(cells + 1 if bounded else cells):
-        here = cell_end(s, c)
+        here = end_of_cell(s, c)
         if here > before:
             total += (here - before) * h_max(s.h, smallest_of(floor), largest_of(top))
             before = here
@@ -57,27 +61,27 @@ def cellwise_upper_bound(s: State) -> float:
 
 
 @kernel
-def support_upper_bound(h: FloatArray, lo: float, hi: float) -> float:
+def utility_upper_bound_on_support(h: FloatArray, lo: float, hi: float) -> float:
     """What U_h cannot exceed on [lo, hi]."""
     return lo * h_value(h, 1.0) + (hi - lo) * h_max(h, 0.0, 1.0)
 
 
 @shared("state, floats -> float")
-def max_average_over_mixtures(s: State, upper_bounds: FloatArray) -> float:
+def largest_average_over_mixtures(s: State, upper_bounds: FloatArray) -> float:
     """The largest ⟨a, upper_bounds⟩ over feasible mixtures; convex U_h never exceeds that average."""
     if s.n_limited == 0:
         return largest_of(upper_bounds)
     best = np.empty(s.n_arms)
-    maximise_linear(s, upper_bounds, best)
+    fill_linear_maximiser(s, upper_bounds, best)
     return dot(best, upper_bounds)
 
 
 @shared("state -> float")
-def convex_upper_bound(s: State) -> float:
+def utility_upper_bound_for_convex_h(s: State) -> float:
     """Convex h: the upper bound for all mixtures is that of the best vertex; without limits, of the best arm."""
     upper_bounds = np.empty(s.n_arms)
     fill_single_arm_upper_bounds(s, upper_bounds)
-    best = max_average_over_mixtures(s, upper_bounds)
+    best = largest_average_over_mixtures(s, upper_bounds)
     if s.n_corners > 0:
         top = -np.inf
         for c in range(s.n_corners):
@@ -95,18 +99,20 @@ def reachable_mean_range(s: State) -> tuple[float, float]:
     minus, end = np.empty(k), np.empty(k)
     for i in range(k):
         minus[i] = -s.lower[i]
-    maximise_linear(s, minus, end)
+    fill_linear_maximiser(s, minus, end)
     low = dot(end, s.lower)
-    maximise_linear(s, s.upper, end)
+    fill_linear_maximiser(s, s.upper, end)
     return low, dot(end, s.upper)
 
 
 @shared("state, floats -> float")
-def maximise_with_certificate(s: State, a: FloatArray) -> float:
+def maximise_in_place_with_certificate(s: State, a: FloatArray) -> float:
     """Make a the mixture with the largest possible utility; returns by how much another may be better, surely."""
     k, objective = s.n_arms, objective_of_largest_utility_in_sets(s)
-    maximise(s, objective, a, np.zeros(k), np.ones(k), s.radius)
-    return pairwise_ascent(s, objective, a, np.zeros(k), np.ones(k), k, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1)
+    maximise_objective_in_place(s, objective, a, np.zeros(k), np.ones(k), s.radius)
+    return pairwise_ascent_in_place(
+        s, objective, a, np.zeros(k), np.ones(k), k, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1
+    )
 
 
 @shared("floats, float -> float")
@@ -128,7 +134,7 @@ def upper_bound_on_unbounded_support(s: State) -> float:
             alone[i] = 1.0
             upper_bounds[i] = tail_utility_bound(s, alone, 1.0, best_tail_multiplier(s, alone, 1.0), 0.0, none)
             alone[i] = 0.0
-        return max_average_over_mixtures(s, upper_bounds)
+        return largest_average_over_mixtures(s, upper_bounds)
     best = tail_utility_bound(s, none, 1.0, best_tail_multiplier(s, none, 1.0), 0.0, none)
     if s.metric_shape != CONCAVE or not ready(s):
         return best
@@ -140,26 +146,28 @@ def upper_bound_on_unbounded_support(s: State) -> float:
         span = sub_gaussian_cells_total_width(s)
     for _ in range(2):
         s.tail_multipliers[0] = best_tail_multiplier(s, a, 1.0)
-        gap = maximise_with_certificate(s, a)
+        gap = maximise_in_place_with_certificate(s, a)
         best = min(best, utility_bound(s, a, OPTIMISTIC) + gap + slope_error_near_0_and_1(s.h, span))
     s.tail_multipliers[0] = before
     return best
 
 
 @kernel
-def find_most_optimistic_mixture(memory: int) -> None:
+def set_mix_to_most_optimistic(memory: int) -> None:
     """Write the mixture with the largest possible utility to ``mix``; concave h, bands or unbounded support."""
     s = unpack(memory)
     update_confidence_sets(s)
     k = s.n_arms
-    fill_with(s.mix, 1.0 / k)
+    fill_array_with(s.mix, 1.0 / k)
     if (
         s.storage_mode != BINARY
         and s.metric_shape == CONCAVE
         and ready(s)
         and not (s.set_kind == BALL and s.bounded == 1)
     ):
-        maximise(s, objective_of_largest_utility_in_sets(s), s.mix, np.zeros(k), np.ones(k), s.radius.copy())
+        maximise_objective_in_place(
+            s, objective_of_largest_utility_in_sets(s), s.mix, np.zeros(k), np.ones(k), s.radius.copy()
+        )
 
 
 @shared("state, floats -> none")
@@ -174,11 +182,17 @@ def fill_single_arm_upper_bounds(s: State, out: FloatArray) -> None:
             alone[i] = 0.0
         return
     sort_pool(s)
-    cells, left, before, floor, top = n_cells(s), s.n_rewards.copy(), np.full(k, s.low), np.empty(k), np.empty(k)
+    cells, left, before, floor, top = (
+        n_cells_below_last(s),
+        s.n_rewards.copy(),
+        np.full(k, s.low),
+        np.empty(k),
+        np.empty(k),
+    )
     share_errors = start_cell_walk_in_place(s, left, floor, top)
-    fill_with(out, s.low * h_value(s.h, 1.0) + s.rounding_utility_bound)
+    fill_array_with(out, s.low * h_value(s.h, 1.0) + s.rounding_utility_bound)
     for c in range(cells + 1):
-        here = cell_end(s, c)
+        here = end_of_cell(s, c)
         first, last = arm_range_at_cell_end(s, c) if c < cells else (0, k)
         for i in range(first, last):
             if here > before[i] and (c == cells or n_rewards_at_cell_end(s, c, i) > 0):
@@ -221,18 +235,18 @@ def upper_bound_of_any_mixture(memory: int, start: FloatArray) -> float:
     if has_tail_assumption(s):
         return upper_bound_on_unbounded_support(s)
     if not ready(s):
-        return np.inf if s.bounded == 0 else cellwise_upper_bound(s)
+        return np.inf if s.bounded == 0 else utility_upper_bound_by_cells(s)
     if s.metric_shape == CONVEX:
-        return convex_upper_bound(s)
+        return utility_upper_bound_for_convex_h(s)
     ball = s.set_kind == BALL
     if ball and s.bounded == 1:  # W1 balls: by the Hölder pair (infinite without one)
         worst = max_utility_change_by_holder(s, largest_of(s.radius)) if s.holder_c > 0.0 else np.inf
-        return min(cellwise_upper_bound(s) + worst, support_upper_bound(s.h, s.low, s.high))
+        return min(utility_upper_bound_by_cells(s) + worst, utility_upper_bound_on_support(s.h, s.low, s.high))
     steep = s.lipschitz * largest_of(s.radius) if ball else 0.0
     if s.metric_shape != CONCAVE:
-        return cellwise_upper_bound(s) + steep
+        return utility_upper_bound_by_cells(s) + steep
     a = start.copy()  # not the current mixture: the answer is to depend on the rewards alone
-    gap = maximise_with_certificate(s, a)
+    gap = maximise_in_place_with_certificate(s, a)
     span = s.high - s.low if s.bounded == 1 else s.x[n_pooled_values(s) - 1] - s.x[0]
     most = utility_bound(s, a, OPTIMISTIC) + gap + slope_error_near_0_and_1(s.h, span)
-    return most if gap <= target_gap(s) else min(most, cellwise_upper_bound(s) + steep)
+    return most if gap <= gap_at_which_to_stop(s) else min(most, utility_upper_bound_by_cells(s) + steep)

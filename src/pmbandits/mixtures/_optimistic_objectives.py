@@ -10,9 +10,9 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._envelopes import (
     arm_range_at_cell_end,
-    cell_end,
+    end_of_cell,
     has_tail_assumption,
-    n_cells,
+    n_cells_below_last,
     n_rewards_at_cell_end,
     start_cell_walk_in_place,
     survival_interval,
@@ -23,13 +23,13 @@ from pmbandits.estimates._utility import empirical_slopes
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._index import dot
 from pmbandits.mixtures._pairwise_ascent import GRADIENT
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
 
 @shared(GRADIENT)
-def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+def fill_optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of the largest U_h inside the confidence bands, into ``out``; concave h. ``radius`` is not used.
 
     In each cell the mixture's survival may lie between low and high, and is best at high where h rises there, at low
@@ -39,7 +39,7 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
         tail_utility_bound(s, a, 1.0, s.tail_multipliers[0], slope_step, out)
         return
     k, h, set_kind, n_rewards, set_radius = s.n_arms, s.h, s.set_kind, s.n_rewards, s.radius
-    fill_with(out, 0.0)
+    fill_array_with(out, 0.0)
     if s.storage_mode == BINARY:
         low, high = dot(a, s.lower), dot(a, s.upper)
         up, down = h_slope(h, high, slope_step), h_slope(h, low, slope_step)
@@ -47,7 +47,7 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
             out[i] = up * s.upper[i] if up > 0.0 else down * s.lower[i] if down < 0.0 else 0.0
         return
     sort_pool(s)
-    cells = n_cells(s)
+    cells = n_cells_below_last(s)
     band = s.kl_band
     left = n_rewards.copy()
     floor, top = np.empty(k), np.empty(k)  # each arm's own lowest and highest survival here
@@ -56,7 +56,7 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
     low, high, up, down = dot(a, floor), dot(a, top), 0.0, 0.0
     before = s.low
     for c in range(cells + 1):
-        here = cell_end(s, c)
+        here = end_of_cell(s, c)
         if here > before:
             rising = h_slope(h, high, slope_step)
             if rising > 0.0:
@@ -84,7 +84,9 @@ def optimistic_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step:
 
 
 @shared(GRADIENT)
-def lipschitz_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+def fill_lipschitz_bonus_gradient(
+    s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray
+) -> None:
     """The gradient of U + 𝓛·Σ a·radius, into ``out``."""
     empirical_slopes(s, a, slope_step, out)
     for i in range(a.size):
@@ -92,7 +94,7 @@ def lipschitz_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_
 
 
 @shared(GRADIENT)
-def holder_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+def fill_holder_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of U + 𝓛·Σ (a·radius)^q, into ``out``."""
     empirical_slopes(s, a, slope_step, out)
     q = s.holder_q
@@ -104,9 +106,9 @@ def holder_bonus_gradient(s: State, a: FloatArray, radius: FloatArray, slope_ste
             out[i] += s.holder_c * (hi**q - lo**q) / (hi - lo) * radius[i]
 
 
-largest_utility_in_bands = make_pointer_getter(optimistic_gradient)
-utility_plus_lipschitz_bonus = make_pointer_getter(lipschitz_bonus_gradient)
-utility_plus_holder_bonus = make_pointer_getter(holder_bonus_gradient)
+largest_utility_in_bands = make_pointer_getter(fill_optimistic_gradient)
+utility_plus_lipschitz_bonus = make_pointer_getter(fill_lipschitz_bonus_gradient)
+utility_plus_holder_bonus = make_pointer_getter(fill_holder_bonus_gradient)
 
 
 @step("state -> int")

@@ -26,15 +26,15 @@ from pmbandits.estimates._utility import fill_influence_moments
 from pmbandits.metrics.encoding import h_max, h_min
 from pmbandits.mixtures._constraints import (
     fill_box_centre,
-    intersect_box_with_limits,
+    fill_linear_maximiser,
+    fill_linear_maximiser_in_box,
     is_in_box,
     is_same_mixture,
     keeps_limits,
-    maximise_linear,
-    maximise_linear_in_box,
+    shrink_box_to_limits_in_place,
 )
 from pmbandits.mixtures._index import dot
-from pmbandits.state.arrays import copy_into, fill_with
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with
 from pmbandits.state.linking import make_caller, make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
@@ -48,12 +48,12 @@ call_value = make_caller(VALUE)
 
 
 @shared(GRADIENT)
-def utility_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+def fill_utility_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of the empirical utility, as an objective to maximise; ``radius`` is not used."""
     fill_influence_moments(s, a, slope_step, out, np.empty(0))
 
 
-empirical_utility = make_pointer_getter(utility_gradient)
+empirical_utility = make_pointer_getter(fill_utility_gradient)
 
 
 @step("floats, floats, floats, floats, int -> float")
@@ -62,14 +62,14 @@ def frank_wolfe_gap(gradient: FloatArray, a: FloatArray, low: FloatArray, high: 
     b, total = np.empty(a.size), 0.0
     for start in range(0, a.size, segment_size):
         end = start + segment_size
-        maximise_linear_in_box(gradient[start:end], low[start:end], high[start:end], b[start:end])
+        fill_linear_maximiser_in_box(gradient[start:end], low[start:end], high[start:end], b[start:end])
     for i in range(a.size):
         total += gradient[i] * (b[i] - a[i])
     return max(total, 0.0)
 
 
 @step("floats, floats, floats, floats, int -> two ints")
-def steepest_pair(
+def steepest_pair_of_arms(
     gradient: FloatArray, a: FloatArray, low: FloatArray, high: FloatArray, segment_size: int
 ) -> tuple[int, int]:
     """The two arms of one segment between which a move of weight gains the most: to, and from; −1 if none does."""
@@ -87,7 +87,7 @@ def steepest_pair(
 
 
 @shared("state, int, floats, floats, floats, floats, float, float, float, floats, float, int, floats -> float and int")
-def line_search(
+def line_search_step_and_passes(
     s: State,
     objective: int,
     a: FloatArray,
@@ -119,7 +119,7 @@ def line_search(
         along = dot(there, direction)
         if along >= 0.0:
             left, ahead = step, along
-            copy_into(end_gradient, there)
+            copy_numbers_into(end_gradient, there)
             if along <= 0.25 * lead or step >= max_step:
                 break
         else:
@@ -138,7 +138,7 @@ def line_search(
 
 
 @shared("state, int, floats, floats, float, float, int -> float")
-def ascend_within_joint_limits(
+def ascend_in_place_within_joint_limits(
     s: State, objective: int, a: FloatArray, radius: FloatArray, slope_step: float, goal: float, most: int
 ) -> float:
     """Improve a in place under limits on several arms, by moving weight between vertices; returns the gap.
@@ -147,17 +147,17 @@ def ascend_within_joint_limits(
     """
     k = a.size
     if not keeps_limits(s, a):
-        maximise_linear(s, a.copy(), a)
+        fill_linear_maximiser(s, a.copy(), a)
     size = 4 * k + 8
     vertices, weights, used = np.empty((size, k)), np.zeros(size), 1
-    copy_into(vertices[0], a)
+    copy_numbers_into(vertices[0], a)
     weights[0] = 1.0
     gradient, end_gradient, direction, best = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     none, one = np.zeros(k), np.ones(k)
     call_gradient(objective, s, a, radius, slope_step, gradient)
     passes, stride = 1, 1.0
     while True:
-        maximise_linear(s, gradient, best)
+        fill_linear_maximiser(s, gradient, best)
         gap = max(dot(best, gradient) - dot(a, gradient), 0.0)
         to, away, least = -1, -1, np.inf
         for c in range(used):
@@ -176,10 +176,10 @@ def ascend_within_joint_limits(
             used += 1
         if gap <= goal or passes >= most or not lead > 0.0 or to < 0 or to == away:
             return gap
-        copy_into(vertices[to], best)
+        copy_numbers_into(vertices[to], best)
         for m in range(k):
             direction[m] = best[m] - vertices[away, m]
-        length, tries = line_search(
+        length, tries = line_search_step_and_passes(
             s, objective, a, none, one, direction, lead, weights[away], stride, radius, slope_step, most - passes,
             end_gradient,
         )  # fmt: skip
@@ -189,15 +189,15 @@ def ascend_within_joint_limits(
         stride = max(4.0 * length, 1e-6)
         weights[to] += length
         weights[away] = 0.0 if length >= weights[away] else weights[away] - length
-        fill_with(a, 0.0)
+        fill_array_with(a, 0.0)
         for c in range(used):
             for m in range(k):
                 a[m] += weights[c] * vertices[c, m]
-        copy_into(gradient, end_gradient)
+        copy_numbers_into(gradient, end_gradient)
 
 
 @shared("state, int, floats, floats, floats, int, floats, float, float, int -> float")
-def pairwise_ascent(
+def pairwise_ascent_in_place(
     s: State,
     objective: int,
     a: FloatArray,
@@ -217,9 +217,9 @@ def pairwise_ascent(
     too, and the gap is to the best mixture that keeps them.
     """
     if s.n_limit_rows > 0:
-        return ascend_within_joint_limits(s, objective, a, radius, slope_step, goal, most)
+        return ascend_in_place_within_joint_limits(s, objective, a, radius, slope_step, goal, most)
     if s.n_limited > 0:
-        intersect_box_with_limits(s, low, high)
+        shrink_box_to_limits_in_place(s, low, high)
         if not is_in_box(a, low, high):
             fill_box_centre(low, high, a)
     k = a.size
@@ -241,13 +241,13 @@ def pairwise_ascent(
             lead = dot(gradient, direction)
         pair = not (lead > 0.0 and max_step > 0.0)
         if pair:
-            i, j = steepest_pair(gradient, a, low, high, segment_size)
+            i, j = steepest_pair_of_arms(gradient, a, low, high, segment_size)
             if i < 0:
                 return gap
-            fill_with(direction, 0.0)
+            fill_array_with(direction, 0.0)
             direction[i], direction[j] = 1.0, -1.0
             max_step, lead, first = min(a[j] - low[j], high[i] - a[i]), gradient[i] - gradient[j], stride
-        length, tries = line_search(
+        length, tries = line_search_step_and_passes(
             s, objective, a, low, high, direction, lead, max_step, first, radius, slope_step, most - passes,
             end_gradient,
         )  # fmt: skip
@@ -260,13 +260,13 @@ def pairwise_ascent(
         if length > 0.0:
             for m in range(k):
                 a[m] = min(max(a[m] + length * direction[m], low[m]), high[m])
-            copy_into(gradient, end_gradient)
+            copy_numbers_into(gradient, end_gradient)
         if moves == 0:
-            copy_into(since, a)
+            copy_numbers_into(since, a)
 
 
 @step("state -> float")
-def target_gap(s: State) -> float:
+def gap_at_which_to_stop(s: State) -> float:
     """The gap at which a search may stop: a fraction of the sampling error of the estimates."""
     n = s.rewards
     span = s.high - s.low
@@ -286,11 +286,13 @@ def grain(s: State) -> float:
 
 
 @shared("state, int, floats, floats, floats, floats -> float")
-def maximise(s: State, objective: int, a: FloatArray, low: FloatArray, high: FloatArray, radius: FloatArray) -> float:
+def maximise_objective_in_place(
+    s: State, objective: int, a: FloatArray, low: FloatArray, high: FloatArray, radius: FloatArray
+) -> float:
     """Maximise the objective in place; returns the gap. If kinks of h stall it, smooth h first, then retry."""
-    slope_step, goal, k = grain(s), target_gap(s), a.size
-    gap = pairwise_ascent(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
+    slope_step, goal, k = grain(s), gap_at_which_to_stop(s), a.size
+    gap = pairwise_ascent_in_place(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
     if gap > goal:
-        pairwise_ascent(s, objective, a, low, high, k, radius, 0.1, goal, 40 + 2 * k)
-        gap = pairwise_ascent(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
+        pairwise_ascent_in_place(s, objective, a, low, high, k, radius, 0.1, goal, 40 + 2 * k)
+        gap = pairwise_ascent_in_place(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
     return gap

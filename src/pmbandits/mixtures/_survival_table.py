@@ -17,8 +17,8 @@ from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_slope, h_value, is_one_family, one_family_slope
-from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent
-from pmbandits.state.arrays import copy_into
+from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent_in_place
+from pmbandits.state.arrays import copy_numbers_into
 from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
@@ -29,7 +29,7 @@ _TAIL_CELL_SHARE = 0.2  # but no more than this share of all that lie further ou
 
 
 @shared("state, float -> none")
-def choose_knots(s: State, pad: float) -> None:
+def choose_table_knots(s: State, pad: float) -> None:
     """Choose the knots for the rewards so far, ends of the support included.
 
     If the support has no ends, the least and the largest reward, ``pad`` further out, stand for them.
@@ -83,7 +83,7 @@ def choose_knots(s: State, pad: float) -> None:
 
 
 @step("floats, int, float -> int")
-def cell_of(knots: FloatArray, n_knots: int, x: float) -> int:
+def knot_cell_of(knots: FloatArray, n_knots: int, x: float) -> int:
     """The cell in which x lies; the first or last if it lies outside."""
     lo, hi = 0, n_knots - 1
     while hi - lo > 1:
@@ -140,7 +140,7 @@ def write_survival_row(s: State, i: int) -> None:
 
 
 @step("state, int, int, float -> none")
-def add_mass_at_knot(s: State, i: int, knot: int, mass: float) -> None:
+def add_reward_count_at_knot(s: State, i: int, knot: int, mass: float) -> None:
     """Count rewards at a knot; they come in order, so it is the last one, or the one before, or a new one."""
     if mass > 0.0:
         last = s.row_size[i] - 1
@@ -176,7 +176,7 @@ def update_survival_row(s: State, i: int) -> bool:
         above[c] *= s.row_n_rewards[i]
     for j in range(at, s.rewards):
         if s.pool_arm[j] == i:
-            here = cell_of(s.knots, n_knots, s.x[j])
+            here = knot_cell_of(s.knots, n_knots, s.x[j])
             for c in range(here):
                 above[c] += 1.0
             above[here] += min(max((s.x[j] - s.knots[here]) / (s.knots[here + 1] - s.knots[here]), 0.0), 1.0)
@@ -221,8 +221,8 @@ def fill_survival_rows(s: State, only: int) -> None:
         # A reward between two knots counts in part at either, so that its mean stays.
         share = min(max((knots[at + 1] - x) / (knots[at + 1] - knots[at]), 0.0), 1.0)
         mass = n_rewards_of_pooled_value(s, j)
-        add_mass_at_knot(s, i, at, share * mass)
-        add_mass_at_knot(s, i, at + 1, (1.0 - share) * mass)
+        add_reward_count_at_knot(s, i, at, share * mass)
+        add_reward_count_at_knot(s, i, at + 1, (1.0 - share) * mass)
     for i in range(first, last):
         write_survival_row(s, i)
 
@@ -271,7 +271,7 @@ def slope_towards_arm(s: State, weighted_slopes: FloatArray, i: int) -> float:
 
 
 @shared(GRADIENT)
-def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
+def fill_table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: float, out: FloatArray) -> None:
     """The gradient of U_h on the table, as an objective to maximise; ``radius`` is not used."""
     above = np.empty(s.n_knots)
     fill_mixture_survival_on_table(s, a, above)
@@ -281,18 +281,18 @@ def table_gradient(s: State, a: FloatArray, radius: FloatArray, slope_step: floa
 
 
 @shared(VALUE)
-def table_value(s: State, a: FloatArray, radius: FloatArray) -> float:
+def utility_on_table(s: State, a: FloatArray, radius: FloatArray) -> float:
     """U_h of the mixture a on the table; ``radius`` is not used."""
     above = np.empty(s.n_knots)
     fill_mixture_survival_on_table(s, a, above)
     return utility_of_survival(s.h, s.knots, above, s.n_knots)
 
 
-table_utility, value_on_table = make_pointer_getter(table_gradient), make_pointer_getter(table_value)
+table_utility, value_on_table = make_pointer_getter(fill_table_gradient), make_pointer_getter(utility_on_table)
 
 
 @step("state, floats, floats, float, float, floats -> float")
-def directional_slope(
+def directional_utility_slope(
     s: State, above: FloatArray, direction: FloatArray, step_length: float, slope_step: float, h_slopes: FloatArray
 ) -> float:
     """The slope of U_h in a direction after ``step_length``; and h' there, in cells that change."""
@@ -323,19 +323,19 @@ def line_search_on_table(
     for c in range(s.n_knots - 1):
         spare[c] = h_slopes[c]
         lead += (s.knots[c + 1] - s.knots[c]) * direction[c] * h_slopes[c]
-    behind = directional_slope(s, above, direction, max_step, slope_step, spare)
+    behind = directional_utility_slope(s, above, direction, max_step, slope_step, spare)
     if behind >= 0.0:
-        copy_into(h_slopes, spare)
+        copy_numbers_into(h_slopes, spare)
         return max_step
     left, right, ahead = 0.0, max_step, lead
     for turn in range(60):
         middle = 0.5 * (left + right)
         if turn % 2 == 0 and ahead > behind:  # the secant; in between halves, so that neither end stays for long
             middle = left + (right - left) * min(max(ahead / (ahead - behind), 0.02), 0.98)
-        slope = directional_slope(s, above, direction, middle, slope_step, spare)
+        slope = directional_utility_slope(s, above, direction, middle, slope_step, spare)
         if slope >= 0.0:
             left, ahead = middle, slope
-            copy_into(h_slopes, spare)
+            copy_numbers_into(h_slopes, spare)
             if slope <= 1e-3 * lead:
                 break
         else:
@@ -346,7 +346,7 @@ def line_search_on_table(
 
 
 @shared("state, floats, floats, float, float, int -> float")
-def pairwise_ascent_on_table(
+def pairwise_ascent_in_place_on_table(
     s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
 ) -> float:
     """Concave h: improve the mixture a in place, within a ≥ low, until no mixture is better by more than the goal.
@@ -407,31 +407,37 @@ def pairwise_ascent_on_table(
 
 
 @shared("state, floats, floats, float, float, int -> float")
-def ascend_on_table(s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int) -> float:
+def ascend_in_place_on_table(
+    s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
+) -> float:
     """Improve a by pairwise ascent within the limits, if there are any, else within a ≥ low; returns the gap."""
     if s.n_limited > 0:
         k = s.n_arms
-        return pairwise_ascent(s, table_utility(), a, low.copy(), np.ones(k), k, low, slope_step, goal, 5 * most)
-    return pairwise_ascent_on_table(s, a, low, slope_step, goal, most)
+        return pairwise_ascent_in_place(
+            s, table_utility(), a, low.copy(), np.ones(k), k, low, slope_step, goal, 5 * most
+        )
+    return pairwise_ascent_in_place_on_table(s, a, low, slope_step, goal, most)
 
 
 @shared("state, floats, floats, float, float, int -> float")
-def maximise_on_table(s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int) -> float:
+def maximise_in_place_on_table(
+    s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
+) -> float:
     """Maximise concave U_h of the table in place; returns the gap. If kinks of h stall it, smooth h first."""
-    gap = ascend_on_table(s, a, low, slope_step, goal, most)
+    gap = ascend_in_place_on_table(s, a, low, slope_step, goal, most)
     if gap > goal:
         b = a.copy()
         for smooth in (0.1, 0.01, 0.001):
             if smooth > slope_step:
-                ascend_on_table(s, b, low, smooth, goal, most)
-        other = ascend_on_table(s, b, low, slope_step, goal, most)
-        if table_value(s, b, low) > table_value(s, a, low):
-            copy_into(a, b)
+                ascend_in_place_on_table(s, b, low, smooth, goal, most)
+        other = ascend_in_place_on_table(s, b, low, slope_step, goal, most)
+        if utility_on_table(s, b, low) > utility_on_table(s, a, low):
+            copy_numbers_into(a, b)
             gap = other
     return gap
 
 
 @step("state -> float")
-def utility_scale(s: State) -> float:
+def utility_scale_of_table(s: State) -> float:
     """How large utilities can be: the span of the knots times the largest |h|."""
     return (s.knots[s.n_knots - 1] - s.knots[0]) * s.max_abs_h

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.mixtures._constraints import make_feasible_start
+from pmbandits.mixtures._constraints import make_feasible_start_in_place
 from pmbandits.mixtures._index import TIE
 from pmbandits.state.linking import step
 from pmbandits.state.numba_types import State
@@ -24,13 +24,13 @@ def fewest(s: State) -> int:
 
 
 @step("state, int -> int")
-def n_observations(s: State, i: int) -> int:
+def n_pulls_or_rewards(s: State, i: int) -> int:
     """n of an arm: its pulls, or its rewards if there are more (rewards can be given without a pull)."""
     return max(s.pulls[i], s.n_rewards[i])
 
 
 @step("state -> int")
-def elapsed_rounds(s: State) -> int:
+def n_elapsed_rounds(s: State) -> int:
     """t: the pulls so far, or the rewards if there are more."""
     return max(s.t, s.rewards)
 
@@ -40,7 +40,7 @@ def least_observed_arm(s: State) -> int:
     """The arm with the least evidence (the first of equals): the one to explore first."""
     arm = 0
     for i in range(1, s.n_arms):
-        if n_observations(s, i) < n_observations(s, arm):
+        if n_pulls_or_rewards(s, i) < n_pulls_or_rewards(s, arm):
             arm = i
     return arm
 
@@ -71,11 +71,11 @@ def explore_or_track(s: State) -> int:
     This is ``eq:any_sampling_rule``. Rewards that came without a pull, or before the clock began anew, count like
     pulls. An arm that came late has much to catch up with: it is explored in every other round at most.
     """
-    k, t = s.n_arms, elapsed_rounds(s)
+    k, t = s.n_arms, n_elapsed_rounds(s)
     if t < s.next_exploration_at:
         return most_behind(s)
     arm = least_observed_arm(s)
-    known = n_observations(s, arm)
+    known = n_pulls_or_rewards(s, arm)
     enough = math.ceil((t / k) ** (1.0 / (1.0 + s.exploration)))
     if known <= enough:
         return arm if 2 * s.pulls[arm] <= s.t else most_behind(s)
@@ -91,7 +91,7 @@ def pull(s: State, arm: int) -> int:
 
     An arm that does not exist is not counted, and gives −1, which the library reports as a mistake. Where there are
     limits, or arms that are not available, the pull may afterwards become one of another arm
-    (``choose_checked`` in ``engine/_calls.py``).
+    (``choose_arm_or_invalid`` in ``engine/_calls.py``).
     """
     if arm < 0 or arm >= s.n_arms:
         return -1
@@ -121,5 +121,5 @@ def play_alone(s: State, arm: int) -> None:
     for i in range(s.n_arms):
         s.mix[i] = 0.0
     s.mix[arm] = 1.0
-    make_feasible_start(s, s.mix)
+    make_feasible_start_in_place(s, s.mix)
     s.dirty = 0

@@ -27,7 +27,7 @@ def grid_size(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"] = "etc") 
     >>> grid_size(3, 0.1), grid_size(3, 0.1, "ucb")
     (66, 45)
     """
-    steps = _n_steps(n_arms, epsilon, kind)
+    steps = _n_grid_steps(n_arms, epsilon, kind)
     return comb(steps + n_arms - 1, n_arms - 1)
 
 
@@ -57,10 +57,10 @@ def ucb_grid(n_arms: int, epsilon: float) -> FloatArray:
     return _build_grid(n_arms, epsilon, "ucb")
 
 
-def _n_steps(n_arms: int, epsilon: float, kind: str) -> int:
-    n_arms = _validation.whole("n_arms", n_arms, 1)
-    epsilon = _validation.within("epsilon", epsilon, 1e-12, 1.0)
-    _validation.choice("grid kind", kind, ["etc", "ucb"])
+def _n_grid_steps(n_arms: int, epsilon: float, kind: str) -> int:
+    n_arms = _validation.check_whole_number("n_arms", n_arms, 1)
+    epsilon = _validation.check_within("epsilon", epsilon, 1e-12, 1.0)
+    _validation.check_choice("grid kind", kind, ["etc", "ucb"])
     if kind == "etc":
         return floor(1.0 / epsilon + _ROUNDING)
     if n_arms > 1 and epsilon > 2.0 / n_arms * (1.0 + _ROUNDING):
@@ -78,7 +78,7 @@ def _build_grid(n_arms: int, epsilon: float, kind: Literal["etc", "ucb"]) -> Flo
             f"the grid of {n_arms} arms with epsilon = {epsilon:g} has {size:,} points, more than the "
             f"{LARGEST_GRID:,} that can be enumerated; take a larger epsilon or fewer arms."
         )
-    steps = _n_steps(n_arms, epsilon, kind)
+    steps = _n_grid_steps(n_arms, epsilon, kind)
     if n_arms == 1:
         return np.ones((1, 1))
     counts = np.zeros((1, 0), dtype=np.int64)

@@ -67,7 +67,7 @@ SINCE, WAITING, IS_NEW = 14, 15, 16  # steps with one τ, and without a better b
 
 
 @inner_kernel
-def dot(x, y, n):
+def dot_in_blocks(x, y, n):
     """Σ x·y of the first n numbers, in blocks: little rounding adds up."""
     total = 0.0
     for start in range(0, n, 256):
@@ -87,7 +87,7 @@ def dot(x, y, n):
 
 
 @inner_kernel
-def largest(x):
+def largest_entry(x):
     out = x[0]
     for i in range(x.size):
         out = max(out, x[i])
@@ -95,13 +95,13 @@ def largest(x):
 
 
 @inner_kernel
-def copy_into(x, out):
+def copy_array_into(x, out):
     for i in range(x.size):
         out[i] = x[i]
 
 
 @inner_kernel
-def add_rows(rows, shares, out):
+def add_weighted_rows_in_place(rows, shares, out):
     """Add the rows, each times its share."""
     for i in range(shares.size):
         if shares[i] != 0.0:
@@ -115,7 +115,7 @@ def fill_mixture_curve(w, shares, out):
     """The curve of a mixture."""
     for c in range(out.size):
         out[c] = w.base[c]
-    add_rows(w.rows, shares, out)
+    add_weighted_rows_in_place(w.rows, shares, out)
     for c in range(out.size):
         out[c] = min(out[c], 1.0)
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from pmbandits.optimize import _barrier_problem as at
 from pmbandits.optimize._barrier_problem import (
-    add_rows,
-    copy_into,
+    add_weighted_rows_in_place,
+    copy_array_into,
     corner_multiplier_stiffness,
-    dot,
+    dot_in_blocks,
     fill_mixture_curve,
     foreseen_multiplier_change,
-    largest,
+    largest_entry,
     smoothed_corner_slope,
     survival_minus_place,
 )
@@ -47,7 +47,7 @@ TURN_ABOVE = 0.9  # cells are counted from the other side once a mixture's curve
 @inner_kernel
 def _trial_values_and_tangent_height(w, mu):
     """At the trial: the utility, the utility with rounded corners, and the height of the plane with their slopes."""
-    value = w.numbers[at.OFFSET] + dot(w.cell_widths, w.h, w.cell_widths.size)
+    value = w.numbers[at.OFFSET] + dot_in_blocks(w.cell_widths, w.h, w.cell_widths.size)
     rounded, tangent = value, value
     for k in range(w.kinks.shape[0]):
         place = w.kinks[k, 0]
@@ -87,11 +87,11 @@ def _fill_slopes_towards_arms(w, which, out):
                 x += w.corner_widths[c] * w.kinks[k, 1] * w.sign[c] * dual
         w.cells[c] = x
     for i in range(out.size):
-        out[i] = dot(w.rows[i], w.cells, w.cells.size)
+        out[i] = dot_in_blocks(w.rows[i], w.cells, w.cells.size)
 
 
 @inner_kernel
-def _height_with_multipliers(w, value):
+def _tangent_height_with_multipliers(w, value):
     """The height of the tangent plane with the multipliers of the corners."""
     for k in range(w.kinks.shape[0]):
         change = 0.0
@@ -108,7 +108,7 @@ def _linear_upper_bound(w, slopes):
     """A bound on ⟨slopes, b⟩ for all b that are allowed: by the prices of the limits, and the equalities' from here."""
     n, m = w.weights.size, w.level.size
     rest, out = np.empty(n), 0.0
-    copy_into(slopes, rest)
+    copy_array_into(slopes, rest)
     for f in range(w.bound.size):
         out += w.limit_price[f] * w.bound[f]
         row = w.cell_widths.size + w.kinks.shape[0] + f
@@ -126,23 +126,23 @@ def _linear_upper_bound(w, slopes):
             out += y[q] * w.level[q]
             for i in range(n):
                 rest[i] -= y[q] * w.equal[q, i]
-    return out + w.level[0] * largest(rest)
+    return out + w.level[0] * largest_entry(rest)
 
 
 @inner_kernel
 def _keep_plane_if_bound_is_least(w, height, slopes):
     """Keep the plane of w.cells if its bound is the least; says whether it is much better."""
     number = w.numbers
-    height -= dot(slopes, w.weights, slopes.size)
+    height -= dot_in_blocks(slopes, w.weights, slopes.size)
     upper = height + _linear_upper_bound(w, slopes)
     if not upper < number[at.UPPER]:
         return False
     better = upper - number[at.VALUE] < 0.9 * (number[at.UPPER] - number[at.VALUE])
     number[at.UPPER], number[at.PLANE_SPLIT] = upper, number[at.SPLIT]
     number[at.HEIGHT] = height
-    copy_into(w.cells, w.plane)
-    copy_into(w.limit_price, w.plane_price)
-    copy_into(w.equal_price, w.plane_equal_price)
+    copy_array_into(w.cells, w.plane)
+    copy_array_into(w.limit_price, w.plane_price)
+    copy_array_into(w.equal_price, w.plane_equal_price)
     return better
 
 
@@ -152,7 +152,7 @@ def start_interior_point(w):
     number, n_barriers = w.numbers, w.weights.size + w.bound.size
     number[at.MU] = 0.1
     _fill_slopes_towards_arms(w, 0, w.gradient)
-    lead = largest(w.gradient) * w.level[0] - dot(w.gradient, w.weights, w.weights.size)
+    lead = largest_entry(w.gradient) * w.level[0] - dot_in_blocks(w.gradient, w.weights, w.weights.size)
     number[at.TAU] = max(0.1 * lead / n_barriers, number[at.SMALLEST_TAU])
     _set_corner_rounding(w)
     mu = number[at.MU]
@@ -180,7 +180,7 @@ def _set_corner_rounding(w):
 
 
 @inner_kernel
-def _merit(w, rounded, shares, length):
+def _barrier_merit(w, rounded, shares, length):
     logs = 0.0
     for i in range(shares.size):
         logs += math.log(shares[i])
@@ -199,10 +199,10 @@ def _arrive(w):
         below_rounding = number[at.GAIN] <= 1e-12 * abs(rounded) + 1e-14 * abs(number[at.TAU])
         enough = number[at.MERIT] + 1e-4 * number[at.LENGTH] * number[at.GAIN]
         will_do = below_rounding or number[at.HALVINGS] >= _MAX_HALVINGS
-        if not (will_do or _merit(w, rounded, w.trial, number[at.LENGTH]) >= enough):
+        if not (will_do or _barrier_merit(w, rounded, w.trial, number[at.LENGTH]) >= enough):
             number[at.HALVINGS] += 1.0
             number[at.LENGTH] *= 0.5
-            _make_trial(w)
+            _fill_trial_mixture(w)
             return EVALUATE
         is_shrunk = _accept_trial(w)
         if is_shrunk and number[at.MU] > 0.0:
@@ -211,17 +211,17 @@ def _arrive(w):
     eliminate_equalities(w)
     if value > number[at.VALUE]:
         number[at.VALUE] = value
-        copy_into(w.weights, w.best)
+        copy_array_into(w.weights, w.best)
     _fill_slopes_towards_arms(w, 0, w.gradient)
     better = _keep_plane_if_bound_is_least(w, tangent, w.gradient)
     if number[at.MU] > 0.0:
         slopes = np.empty(w.weights.size)
         _fill_slopes_towards_arms(w, 1, slopes)
-        better = _keep_plane_if_bound_is_least(w, _height_with_multipliers(w, value), slopes) or better
+        better = _keep_plane_if_bound_is_least(w, _tangent_height_with_multipliers(w, value), slopes) or better
     if number[at.UPPER] - number[at.VALUE] <= number[at.GOAL]:
         return DONE
     number[at.WAITING] = 0.0 if better else number[at.WAITING] + 1.0
-    number[at.MERIT] = _merit(w, rounded, w.weights, 0.0)
+    number[at.MERIT] = _barrier_merit(w, rounded, w.weights, 0.0)
     if number[at.TAU] <= number[at.SMALLEST_TAU]:
         if number[at.WAITING] >= _MAX_WAITING:
             return DONE
@@ -239,9 +239,9 @@ def _accept_trial(w):
         change = np.zeros(w.cell_widths.size)  # not a difference of curves: its rounding would show
         for i in range(n):
             w.load[i] = w.weights[i] * w.step[i]
-        add_rows(w.rows, w.load, change)
+        add_weighted_rows_in_place(w.rows, w.load, change)
         for k in range(w.kinks.shape[0]):
-            _move_duals(w, k, change, mu)
+            _move_corner_multipliers(w, k, change, mu)
     reach = 1.0
     moved, limit_moved = np.empty(n), np.empty(w.bound.size)
     for i in range(n):
@@ -253,8 +253,8 @@ def _accept_trial(w):
         if limit_moved[f] < 0.0:
             reach = min(reach, _BOUNDARY_FRACTION * w.limit_price[f] / -limit_moved[f])
         w.slack[f] += number[at.LENGTH] * w.slack_move[f]
-    copy_into(w.trial, w.weights)
-    copy_into(w.trial_p, w.p)
+    copy_array_into(w.trial, w.weights)
+    copy_array_into(w.trial_p, w.p)
     number[at.SINCE] += 1.0
     is_shrunk = number[at.GAIN] <= _NEARLY_ARRIVED * (n + w.bound.size) * tau or number[at.SINCE] >= _MAX_WAITING
     if is_shrunk:
@@ -271,7 +271,7 @@ def _accept_trial(w):
 
 
 @inner_kernel
-def _move_duals(w, k, change, mu):
+def _move_corner_multipliers(w, k, change, mu):
     """Move the multipliers of a rounded corner with the weights, by what a whole step would change."""
     place, reach = w.kinks[k, 0], 1.0
     moved = np.zeros(change.size)
@@ -335,12 +335,12 @@ def _depart(w):
         if move < 0.0:
             longest = min(longest, -w.slack[f] / move)
     number[at.LENGTH], number[at.HALVINGS] = min(1.0, _BOUNDARY_FRACTION * longest), 0.0
-    _make_trial(w)
+    _fill_trial_mixture(w)
     return True
 
 
 @inner_kernel
-def _make_trial(w):
+def _fill_trial_mixture(w):
     total = 0.0
     for i in range(w.trial.size):
         w.trial[i] = max(w.weights[i] * (1.0 + w.numbers[at.LENGTH] * w.step[i]), _SMALLEST_WEIGHT)
@@ -356,6 +356,6 @@ def advance(w, arrived):
     """Arrive at the mixture that was tried, unless that is done already, and set out for the next one to try."""
     if not arrived:
         code = _arrive(w)
-        if code != TURN or (w.p.size > 0 and largest(w.p) > TURN_ABOVE):
+        if code != TURN or (w.p.size > 0 and largest_entry(w.p) > TURN_ABOVE):
             return code
     return EVALUATE if _depart(w) else DONE

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pmbandits.optimize import _barrier_problem as at
-from pmbandits.optimize._barrier_problem import TINY, corner_multiplier_stiffness, dot, survival_minus_place
+from pmbandits.optimize._barrier_problem import TINY, corner_multiplier_stiffness, dot_in_blocks, survival_minus_place
 from pmbandits.state.compile import inner_kernel
 
 _BLOCK = 8  # cells that are added to the matrix at a time
@@ -26,7 +26,7 @@ def eliminate_equalities(w):
             g[r, i] = w.equal[r, i] * a[i]
         for q in range(m):
             g[r, n + q] = 1.0 * (q == r)
-        g[r, n + m] = w.level[r] - dot(w.equal[r], a, n)
+        g[r, n + m] = w.level[r] - dot_in_blocks(w.equal[r], a, n)
     for r in range(m):
         pivot = 0
         for i in range(n):

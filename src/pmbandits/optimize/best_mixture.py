@@ -19,10 +19,10 @@ from pmbandits.optimize.concave_mixture import solve_concave
 from pmbandits.optimize.problem import (
     TIE,
     Problem,
-    two_point_rewards,
+    two_rewards_of_all_arms,
 )
 from pmbandits.optimize.result import OracleResult
-from pmbandits.optimize.search import improve_by_exchanges, multistart_search
+from pmbandits.optimize.search import improve_by_weight_exchanges, multistart_mixture_search
 from pmbandits.optimize.shadow_prices import compute_shadow_prices
 from pmbandits.optimize.share_constraints import best_mixture_within_limits
 from pmbandits.optimize.utilities import build_arm_table, single_arm_utilities
@@ -82,9 +82,9 @@ def oracle(
     metric = as_metric(metric)
     check_bandit(bandit)
     if shares is None and cost is None and budget is None:
-        return _solve_by_case(metric, bandit, None)
+        return _solve_by_shape_of_metric(metric, bandit, None)
     kept = limits(shares, bandit.names, cost=cost, budget=budget)
-    best = _solve_by_case(metric, bandit, kept if len(kept) else None)
+    best = _solve_by_shape_of_metric(metric, bandit, kept if len(kept) else None)
     return replace(
         best,
         limits=kept,
@@ -93,7 +93,7 @@ def oracle(
     )
 
 
-def _solve_by_case(metric: Distortion, bandit: Bandit, kept: Limits | None) -> OracleResult:
+def _solve_by_shape_of_metric(metric: Distortion, bandit: Bandit, kept: Limits | None) -> OracleResult:
     distributions = list(bandit.distributions)
     table = build_arm_table(metric, distributions)
     corners = single_arm_utilities(metric, distributions, table)
@@ -115,11 +115,11 @@ def _solve_by_case(metric: Distortion, bandit: Bandit, kept: Limits | None) -> O
                 "smaller unit."
             )
         unit = 2.0 ** min(power, 1000)
-        return _solve_by_case(unit * metric, bandit, kept).rescaled(1.0 / unit)
+        return _solve_by_shape_of_metric(unit * metric, bandit, kept).rescaled(1.0 / unit)
     problem = Problem(metric, distributions, bandit.names, corners, arm, spread, table)
     if kept is not None:
         return best_mixture_within_limits(problem, kept)
-    two = two_point_rewards(distributions)
+    two = two_rewards_of_all_arms(distributions)
     if two is not None:
         return _solve_two_point(problem, *two)
     if len(distributions) == 1 or metric.shape in ("convex", "linear"):
@@ -192,14 +192,14 @@ def _search_nonconcave(problem: Problem) -> OracleResult:
     metric, distributions = problem.metric, problem.distributions
     count = len(distributions)
     values_at = partial(problem.table.values, metric)
-    (weights, value), improved, starts = multistart_search(values_at, count)
+    (weights, value), improved, starts = multistart_mixture_search(values_at, count)
     upper = np.nan
     method = f"search from {starts} places"
     if count <= MAX_ARMS_TO_BRANCH:
         goal = 1e-9 * max(abs(value), problem.scale)
         other, bounded, upper = branch_and_bound(metric, problem.table, weights, goal)
         if bounded > value + 1e-13 * abs(value):
-            weights, value = improve_by_exchanges(values_at, other, 1e-11)
+            weights, value = improve_by_weight_exchanges(values_at, other, 1e-11)
         method = "branch and bound"
     trimmed = np.where(weights < 1e-9, 0.0, weights)
     trimmed /= trimmed.sum()

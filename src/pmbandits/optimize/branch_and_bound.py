@@ -22,8 +22,8 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.numeric import graded_grid
-from pmbandits.mixtures._constraints import maximise_linear_within_rows
+from pmbandits.metrics.numeric import unit_grid_denser_at_ends
+from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 from pmbandits.tables.decomposition import JUMP_TOLERANCE, SmoothPart
 from pmbandits.tables.survival_table import LARGEST_DENSE_TABLE, SurvivalTable
 
@@ -186,7 +186,7 @@ class _Decomposition:
         share, scratch = np.empty(plane.size), np.empty(plane.size)
         rows, bounds = self.limits[0] @ corners.T, self.limits[1]
         slopes = plane - plane.min() if np.isfinite(plane).all() else np.zeros(plane.size)
-        maximise_linear_within_rows(rows, bounds, slopes, share, scratch)
+        fill_linear_maximiser_within_rows(rows, bounds, slopes, share, scratch)
         excess = float((rows @ share - bounds).max(initial=0.0)) + abs(1.0 - float(share.sum()))
         if excess > _INFEASIBLE:
             return -np.inf, None
@@ -210,7 +210,7 @@ class _Decomposition:
                 slope = slope + bend * table.shares(curve, place, table.crossing(curve, place))
         slope[:split] *= -1.0
         with np.errstate(all="ignore"):
-            return table.adjoint(slope * table.cell_widths, split)
+            return table.sum_cells_times_curves_by_arm(slope * table.cell_widths, split)
 
 
 def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, near: FloatArray) -> float:
@@ -259,7 +259,7 @@ def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, 
 
 def _intervals_where_convex(smooth: SmoothPart) -> list[tuple[float, float, float, float, float, float]]:
     """Where s is convex: (first, last, s and s' at first, s and s' at last)."""
-    grid = graded_grid()
+    grid = unit_grid_denser_at_ends()
     cuts = np.array([0.0, *smooth.places, 1.0])
     out = []
     for lo, hi in pairwise(cuts):

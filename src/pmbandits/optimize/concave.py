@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.constraints.polytope import Interior, Polytope, whole_simplex
+from pmbandits.constraints.polytope import Interior, Polytope, simplex_polytope
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.interior_point import InteriorPoint, Solution
 from pmbandits.tables.survival_table import SurvivalTable
@@ -78,7 +78,7 @@ def maximise_concave(
 
     Stops at gap ≤ accuracy · max(|V|, scale). The start is a hint: it need not be allowed.
     """
-    allowed = whole_simplex(table.n_arms) if polytope is None else polytope
+    allowed = simplex_polytope(table.n_arms) if polytope is None else polytope
     free = _FreeShares(allowed)
     weights = np.maximum(start, 0.0)
     weights = weights / weights.sum()
@@ -99,11 +99,11 @@ def maximise_concave(
             arms = np.sort(np.argsort(-slopes, kind="stable")[:_MAX_JOINING_ARMS])
             weights = np.ones(table.n_arms)
         arms = _arms_with_feasible_support(free, arms, weights)
-    goal = accuracy * gap_scale(metric, measured, weights / weights.sum(), scale)
+    goal = accuracy * scale_of_relative_gap(metric, measured, weights / weights.sum(), scale)
     return _column_generation(metric, table, free, arms, weights, goal)
 
 
-def gap_scale(metric: Distortion, table: SurvivalTable, weights: FloatArray, scale: float) -> float:
+def scale_of_relative_gap(metric: Distortion, table: SurvivalTable, weights: FloatArray, scale: float) -> float:
     """The scale to which gaps are relative: the size of the utility."""
     width = float(table.cell_widths @ table.curve(weights).p)  # how far rewards lie from their median, on average
     return max(abs(table.value(metric, weights)), scale, 1e-15 * width, 1e-300)
@@ -142,12 +142,12 @@ def _column_generation(
             best = free.least + free.rest * share
             slopes = table.gradient(metric, table.curve(best))
             if arms.size == count:
-                return ConcaveMaximum(best, 0.0, _linear_multipliers(free.allowed, slopes))
+                return ConcaveMaximum(best, 0.0, _multipliers_of_linear_maximum(free.allowed, slopes))
             others = np.setdiff1d(np.arange(count), arms)
             order = np.argsort(-np.nan_to_num(slopes[others], nan=-np.inf), kind="stable")
             arms = np.union1d(arms, others[order[: _MAX_JOINING_ARMS + arms.size]])
             continue
-        part = table if used.size == count and base is None else table.restrict_to([int(i) for i in used], base)
+        part = table if used.size == count and base is None else table.table_of_some_arms([int(i) for i in used], base)
         begin = share[used] / max(float(share[used].sum()), 1e-300)
         found = InteriorPoint(smooth, part, inside, fixed).solve(begin, (1.0 if arms.size == count else 0.5) * goal)
         share = np.zeros(count)
@@ -156,7 +156,7 @@ def _column_generation(
             best, value = free.least + free.rest * share, found.value
         if arms.size == count and free.allowed.bound.size == 0:
             return ConcaveMaximum(best, max(found.upper - value, 0.0) + _ROUNDING * abs(value), multipliers)
-        own = slopes = part.adjoint(found.cells, found.split)
+        own = slopes = part.sum_cells_times_curves_by_arm(found.cells, found.split)
         if part is not table:  # slopes of all arms, which have another constant in them
             slopes = table.gradient_from_cells(part, found.cells, found.split, metric)
             largest = int(np.argmax(found.weights))
@@ -166,7 +166,7 @@ def _column_generation(
         if bound < upper:
             upper, multipliers = bound, _multipliers_of_all_limits(free, rest, prices)
             if inside.arms.size < arms.size or inside.level.size - 1 + inside.bound.size < polytope.bound.size:
-                multipliers = _linear_multipliers(free.allowed, slopes / free.rest)  # some were left out
+                multipliers = _multipliers_of_linear_maximum(free.allowed, slopes / free.rest)  # some were left out
         steeper = np.setdiff1d(np.flatnonzero(rest > rest[used].max()), arms)
         if upper - value <= goal or arms.size == count:
             break
@@ -206,7 +206,7 @@ def _upper_bound_for_all_arms(
     return found.height + float(prices @ free.bound) + top, np.where(can_have_share, rest, -np.inf), prices
 
 
-def _linear_multipliers(allowed: Polytope, slopes: FloatArray) -> FloatArray:
+def _multipliers_of_linear_maximum(allowed: Polytope, slopes: FloatArray) -> FloatArray:
     """Multipliers of the limits, where ⟨slopes, b⟩ is largest; infinite slopes count as very large ones."""
     steep = ~np.isfinite(slopes)
     size = float(np.abs(slopes[~steep]).max(initial=0.0)) or 1.0

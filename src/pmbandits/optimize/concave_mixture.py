@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope, whole_simplex
+from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope, simplex_polytope
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.problem import ACCURACY, MAX_REFINEMENTS, TIE, Problem, gap_with_extrapolated_tails
@@ -18,7 +18,7 @@ from pmbandits.tables.survival_table import SurvivalTable
 def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleResult:
     """The best mixture with its certificate, on panels that are made finer around the solution."""
     metric, distributions, table = problem.metric, problem.distributions, problem.table
-    allowed = whole_simplex(table.n_arms) if polytope is None else polytope
+    allowed = simplex_polytope(table.n_arms) if polytope is None else polytope
     start = np.full(table.n_arms, 1.0 / table.n_arms)  # a hint only: it need not be allowed
     if table.atoms is None:
         table = refined(table, metric, start)
@@ -36,7 +36,7 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     assert found is not None
     weights, value = found.weights, table.value(metric, found.weights)
     size = max(abs(value), problem.scale, 1e-300)
-    sparse, other = _without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
+    sparse, other = _mixture_without_small_shares(problem, table, allowed, weights, value - ACCURACY * size), None
     if polytope is None:
         sparse, other = _sparsest_best_mixture(problem, table, sparse, weights, value)
     on_table = table.value(metric, sparse)
@@ -57,18 +57,18 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     return problem.make_oracle_result_within_limits(sparse, exact, gap, "interior point", found.multipliers)
 
 
-def _without_small_shares(
+def _mixture_without_small_shares(
     problem: Problem, table: SurvivalTable, allowed: Polytope, weights: FloatArray, enough: float
 ) -> FloatArray:
     """The mixture on the face of P that it nearly touches, if that costs nothing: small shares only served the gap."""
     for threshold in (1e-6, 1e-8, 1e-10, 1e-12, 1e-15):
-        trial = _on_nearest_face(allowed, weights, threshold)
+        trial = _mixture_on_nearest_face(allowed, weights, threshold)
         if trial is not None and table.value(problem.metric, trial) >= enough:
             return trial
     return weights
 
 
-def _on_nearest_face(allowed: Polytope, weights: FloatArray, threshold: float) -> FloatArray | None:
+def _mixture_on_nearest_face(allowed: Polytope, weights: FloatArray, threshold: float) -> FloatArray | None:
     """The nearest mixture without shares below the threshold that meets the limits within the threshold exactly."""
     kept = weights >= threshold
     out = np.where(kept, weights, 0.0)

@@ -19,7 +19,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.constraints.polytope import Polytope
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._constraints import maximise_linear_within_rows
+from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 from pmbandits.optimize.branch_and_bound import branch_and_bound, cellwise_bound
 from pmbandits.tables.survival_table import LARGEST_DENSE_TABLE, SurvivalTable
 
@@ -44,7 +44,7 @@ class Vertices:
         if self.allowed.is_product_of_simplices:
             return self.allowed.best_in_segments(slopes)
         out = np.empty(slopes.size)
-        maximise_linear_within_rows(self.rows, self.bounds, slopes, out, self._scratch)
+        fill_linear_maximiser_within_rows(self.rows, self.bounds, slopes, out, self._scratch)
         return out / out.sum()
 
     def ascend(self, metric: Distortion, table: SurvivalTable, slopes: FloatArray) -> tuple[FloatArray, float]:

@@ -54,7 +54,7 @@ def gaps(metric: Distortion | str, bandit: Bandit, epsilon: float, kind: Literal
     """
     metric = as_metric(metric)
     check_bandit(bandit)
-    _validation.choice("grid kind", kind, ["etc", "ucb"])
+    _validation.check_choice("grid kind", kind, ["etc", "ucb"])
     grid = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
     if grid.shape[0] < 3:
         raise ValueError(f"the grid has {grid.shape[0]} points; the gaps need three: take a smaller epsilon.")

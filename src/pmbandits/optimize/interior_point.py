@@ -114,7 +114,7 @@ class InteriorPoint:
         )
 
     # ---- utility, slope and bend at one mixture ---------------------------------------------------------
-    def _split_at_median(self, w: Work, weights: FloatArray) -> bool:
+    def _split_cells_at_median(self, w: Work, weights: FloatArray) -> bool:
         """Count cells from below where this mixture's CDF is less than 1/2; says whether that changes anything."""
         from pmbandits.optimize import _barrier_problem as at
 
@@ -164,9 +164,9 @@ class InteriorPoint:
         if m < p.size:
             w.h[m:], w.slope[m:], w.bend[m:] = smooth.h(high), smooth.dh(high), smooth.d2h(high)
         if self.cuts_panels:
-            self._add_panel_corners(w)
+            self._add_corners_inside_panels(w)
 
-    def _add_panel_corners(self, w: Work) -> None:
+    def _add_corners_inside_panels(self, w: Work) -> None:
         """Corners of h that the curve crosses inside panels: there V is smooth."""
         curve, moving = MixtureCurve(w.trial_p, self.split), w.corner_widths == 0.0
         for k, (place, bend) in enumerate(self.smooth.kinks):
@@ -197,7 +197,7 @@ class InteriorPoint:
         number[at.GOAL], number[at.SMALLEST_TAU] = goal, 0.02 * goal / (self.n_arms + limits.bound.size)
         w.weights[:] = limits.strictly_feasible_near(start)
         w.slack[:] = limits.slack(w.weights)
-        self._split_at_median(w, w.weights)
+        self._split_cells_at_median(w, w.weights)
         with np.errstate(all="ignore"):
             self._evaluate_and_move_to(w, w.weights)
             steps.start_interior_point(w)
@@ -205,7 +205,7 @@ class InteriorPoint:
                 code = steps.advance(w, False)
                 if code in (steps.TURN, steps.STALLED):
                     is_turned = w.p.size > 0 and float(w.p.max()) > steps.TURN_ABOVE
-                    if is_turned and self._split_at_median(w, w.weights):
+                    if is_turned and self._split_cells_at_median(w, w.weights):
                         self._evaluate_and_move_to(w, w.weights)
                         continue
                     if code == steps.STALLED:

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmbandits._validation import FloatArray
-from pmbandits.constraints.polytope import Polytope, whole_simplex
+from pmbandits.constraints.polytope import Polytope, simplex_polytope
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.branch_and_bound import MAX_ARMS_TO_BRANCH, branch_and_bound, cellwise_bound
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.convex import Vertices, maximise_convex
-from pmbandits.optimize.search import multistart_search
+from pmbandits.optimize.search import multistart_mixture_search
 from pmbandits.tables.survival_table import SurvivalTable
 
 _N_DIRECTIONS = 40  # in which vertices are looked for, for a search among their averages
@@ -59,7 +59,7 @@ def maximise(
     With ``segments``, the number of each arm's segment (0, 1, …), the weights of segment s add up to
     ``frequencies[s]``; by default all segments come equally often.
     """
-    allowed = whole_simplex(table.n_arms) if polytope is None else polytope
+    allowed = simplex_polytope(table.n_arms) if polytope is None else polytope
     if segments is not None:
         allowed = allowed.with_segments(np.asarray(segments), None if frequencies is None else np.asarray(frequencies))
     size = float(np.abs(table.values(metric)).max()) if scale is None else scale
@@ -91,7 +91,7 @@ def _search_any_shape(metric: Distortion, table: SurvivalTable, allowed: Polytop
     columns /= columns.sum(axis=1, keepdims=True)
     weights, value, starts = columns[0], table.value(metric, columns[0]), 0
     for _ in range(_MAX_ROUNDS):
-        (shares, _), _, more = multistart_search(
+        (shares, _), _, more = multistart_mixture_search(
             partial(table.table_of_mixtures(columns).values, metric), columns.shape[0]
         )
         shares, starts = np.where(shares < 1e-12, 0.0, shares), starts + more

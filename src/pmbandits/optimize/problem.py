@@ -10,7 +10,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.metrics.distortion import Custom, Distortion
-from pmbandits.metrics.numeric import graded_grid
+from pmbandits.metrics.numeric import unit_grid_denser_at_ends
 from pmbandits.optimize.result import OracleResult
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
 from pmbandits.tables.from_distributions import rebuilt_for
@@ -58,13 +58,13 @@ class Problem:
             if isinstance(pair, str):
                 return np.inf
             q, constant = pair
-            hidden += abs(factor) * constant * (0.5 * float(np.diff(graded_grid()).max())) ** q
+            hidden += abs(factor) * constant * (0.5 * float(np.diff(unit_grid_denser_at_ends()).max())) ** q
         if hidden == 0.0:
             return 0.0
         ends = [d.frozen.support() if isinstance(d, ScipyDistribution) else (d.lo, d.hi) for d in self.distributions]
         return 2.0 * hidden * float(max(end[1] for end in ends) - min(end[0] for end in ends))
 
-    def is_certificate(self, value: float, gap: float) -> bool:
+    def is_gap_small_enough(self, value: float, gap: float) -> bool:
         """Whether a gap is small enough to be a proof; also false if it is not a number."""
         return gap == 0.0 or gap <= _MAX_USEFUL_GAP * max(abs(value), self.scale)
 
@@ -81,7 +81,9 @@ class Problem:
     ) -> OracleResult:
         gap += self.utility_hidden_between_samples if np.isfinite(self.utility_hidden_between_samples) else 0.0
         certified = (
-            certified and bool(np.isfinite(self.utility_hidden_between_samples)) and self.is_certificate(value, gap)
+            certified
+            and bool(np.isfinite(self.utility_hidden_between_samples))
+            and self.is_gap_small_enough(value, gap)
         )
         tie = value == self.corners[self.arm] and np.count_nonzero(weights) > 1
         if value < self.corners[self.arm] or tie:
@@ -117,7 +119,7 @@ class Problem:
             weights=weights / weights.sum(),
             value=value,
             gap=gap,
-            certified=bool(np.isfinite(self.utility_hidden_between_samples)) and self.is_certificate(value, gap),
+            certified=bool(np.isfinite(self.utility_hidden_between_samples)) and self.is_gap_small_enough(value, gap),
             best_arm=self.arm,
             best_arm_value=float(self.corners[self.arm]),
             unique=None,
@@ -149,7 +151,7 @@ def gap_with_extrapolated_tails(
     return max(float(upper) - exact, 0.0) + fresh.error + 1e-9 * float(np.abs(fresh.remainder).max())
 
 
-def two_point_rewards(distributions: Sequence[Distribution]) -> tuple[float, float, FloatArray] | None:
+def two_rewards_of_all_arms(distributions: Sequence[Distribution]) -> tuple[float, float, FloatArray] | None:
     """(low, high, P(high) of each arm) if all arms pay only two rewards."""
     atoms = [distribution for distribution in distributions if isinstance(distribution, Atoms)]
     if len(atoms) < len(distributions) or any(distribution.x.size > 2 for distribution in atoms):

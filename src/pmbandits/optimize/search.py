@@ -17,17 +17,19 @@ _MANY_ARMS = 12  # arms beyond which a search takes fewer steps
 WeightsAndUtility = tuple[FloatArray, float]
 
 
-def multistart_search(
+def multistart_mixture_search(
     values_at: Callable[[FloatArray], FloatArray], count: int
 ) -> tuple[WeightsAndUtility, list[WeightsAndUtility], int]:
     """The best mixture that is found, all places where the search ended, and from how many it began."""
     starts = start_mixtures(count)
-    chosen = pick_spread_out_points(starts, values_at(starts), _MAX_STARTS)
+    chosen = best_points_apart_from_each_other(starts, values_at(starts), _MAX_STARTS)
     if count <= _MANY_ARMS:
-        improved = [improve_by_exchanges(values_at, start, 1e-11) for start in chosen]
+        improved = [improve_by_weight_exchanges(values_at, start, 1e-11) for start in chosen]
     else:  # the most promising ones to the end
-        rough = sorted((improve_by_exchanges(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1])
-        improved = [improve_by_exchanges(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
+        rough = sorted(
+            (improve_by_weight_exchanges(values_at, start, 1e-2) for start in chosen), key=lambda pair: -pair[1]
+        )
+        improved = [improve_by_weight_exchanges(values_at, start, 1e-9) for start, _ in rough[:3]] + rough[3:]
     weights, value = max(improved, key=lambda pair: pair[1])
     rng = np.random.default_rng(0)
     for _ in range(_MAX_ESCAPES):  # is there something better around, or anywhere?
@@ -35,7 +37,7 @@ def multistart_search(
         trial = np.vstack((near, rng.dirichlet(np.full(count, 0.5), 300)))
         found = values_at(trial)
         better = np.argsort(-found, kind="stable")[:2]
-        again = [improve_by_exchanges(values_at, trial[k], 1e-9) for k in better] if count <= _MANY_ARMS else []
+        again = [improve_by_weight_exchanges(values_at, trial[k], 1e-9) for k in better] if count <= _MANY_ARMS else []
         again += [(trial[k], float(found[k])) for k in better]
         top = max(again, key=lambda pair: pair[1])
         if top[1] <= value + 1e-12 * abs(value):
@@ -56,7 +58,7 @@ def start_mixtures(count: int) -> FloatArray:
     return np.vstack((eye, *pairs, rng.dirichlet(np.ones(count), 3000), rng.dirichlet(np.full(count, 0.2), 3000)))
 
 
-def pick_spread_out_points(points: FloatArray, values: FloatArray, count: int) -> list[FloatArray]:
+def best_points_apart_from_each_other(points: FloatArray, values: FloatArray, count: int) -> list[FloatArray]:
     """The best points that are not neighbours of a better one."""
     chosen: list[FloatArray] = []
     for k in np.argsort(-values, kind="stable"):
@@ -67,7 +69,7 @@ def pick_spread_out_points(points: FloatArray, values: FloatArray, count: int) -
     return chosen
 
 
-def improve_by_exchanges(
+def improve_by_weight_exchanges(
     value_of: Callable[[FloatArray], FloatArray], start: FloatArray, finest: float, most: int = _MAX_EXCHANGES
 ) -> tuple[FloatArray, float]:
     """Improve one mixture: move weight from an arm that has some to another, while that helps.

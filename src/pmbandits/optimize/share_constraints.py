@@ -13,14 +13,14 @@ from pmbandits.constraints.polytope import Polytope
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.optimize.concave_mixture import solve_concave
 from pmbandits.optimize.maximise import maximise
-from pmbandits.optimize.problem import Problem, two_point_rewards
+from pmbandits.optimize.problem import Problem, two_rewards_of_all_arms
 from pmbandits.optimize.result import OracleResult
 
 
 def best_mixture_within_limits(problem: Problem, kept: Limits) -> OracleResult:
     """The best mixture that keeps the limits, in the way that suits the metric."""
     polytope, metric = kept.polytope, problem.metric
-    if two_point_rewards(problem.distributions) is not None:
+    if two_rewards_of_all_arms(problem.distributions) is not None:
         return _solve_two_point(problem, polytope)
     if metric.shape == "concave":
         return solve_concave(problem, polytope)
@@ -33,7 +33,7 @@ def best_mixture_within_limits(problem: Problem, kept: Limits) -> OracleResult:
 def _solve_two_point(problem: Problem, polytope: Polytope) -> OracleResult:
     """V = low·h(1) + (high − low)·h(⟨a, p⟩): maximise h over the probabilities that are reached within the limits."""
     metric = problem.metric
-    points = two_point_rewards(problem.distributions)
+    points = two_rewards_of_all_arms(problem.distributions)
     assert points is not None
     low, high, p = points
     down, up = polytope.maximise_linear(-p), polytope.maximise_linear(p)

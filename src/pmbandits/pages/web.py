@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmbandits import __version__, _html
-from pmbandits.palette import MIXTURE, colour
+from pmbandits.palette import MIXTURE, arm_colour
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -45,7 +45,7 @@ HEADERS = {
 _N_COLOURS = 18  # colours that differ
 
 
-def check_installed(command: str) -> None:
+def check_web_server_installed(command: str) -> None:
     """Raise an error of one sentence if the web server is not installed."""
     try:
         import starlette  # noqa: F401
@@ -73,7 +73,7 @@ def asset_response(name: str) -> Response:
 
     headers = {**HEADERS, "Cache-Control": "no-cache"}
     if name == "palette.css":
-        lines = "".join(f"--arm-{k}: {colour(k)}; " for k in range(_N_COLOURS))
+        lines = "".join(f"--arm-{k}: {arm_colour(k)}; " for k in range(_N_COLOURS))
         return Answer(
             f":root {{ {lines}--mixture-light: {MIXTURE}; }}\n", headers=headers, media_type=_MEDIA_TYPES[".css"]
         )
@@ -105,17 +105,17 @@ def json_response(data: Any, status: int = 200) -> Response:
 
 def json_bytes(data: Any) -> bytes:
     """Data encoded as JSON."""
-    return json.dumps(to_json_types(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(to_rounded_json_types(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def to_json_types(data: Any) -> Any:
+def to_rounded_json_types(data: Any) -> Any:
     """Data with numpy numbers as JSON numbers of seven digits; what is not finite becomes ``None``."""
     if isinstance(data, np.ndarray):
-        return _to_seven_digits(data) if data.dtype.kind == "f" else to_json_types(data.tolist())
+        return _to_seven_digits(data) if data.dtype.kind == "f" else to_rounded_json_types(data.tolist())
     if isinstance(data, dict):
-        return {str(key): to_json_types(value) for key, value in data.items()}
+        return {str(key): to_rounded_json_types(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [to_json_types(value) for value in data]
+        return [to_rounded_json_types(value) for value in data]
     if isinstance(data, (float, np.floating)):
         return float(f"{data:.7g}") if np.isfinite(data) else None
     return int(data) if isinstance(data, np.integer) else data
@@ -126,7 +126,7 @@ def _to_seven_digits(numbers: np.ndarray) -> Any:
     good = np.isfinite(numbers) & (numbers != 0.0)
     size = np.floor(np.log10(np.abs(numbers), where=good, out=np.zeros(numbers.shape)))
     if good.any() and np.abs(size[good]).max() > 15:  # powers of ten beyond that are not exact
-        return to_json_types(numbers.tolist())
+        return to_rounded_json_types(numbers.tolist())
     up, down = 10.0 ** np.maximum(6.0 - size, 0.0), 10.0 ** np.maximum(size - 6.0, 0.0)
     with np.errstate(invalid="ignore"):
         rounded = np.round(numbers * up / down) / up * down
@@ -223,7 +223,7 @@ class LocalTokenMiddleware:
         return ""
 
 
-def on_shutdown_signal(act: Callable[[], None]) -> None:
+def call_on_shutdown_signal(act: Callable[[], None]) -> None:
     """Call ``act`` as soon as this process gets SIGINT or SIGTERM: the server itself waits for open responses first.
 
     To be called from the event loop after the server has started; does nothing outside of the main thread.
@@ -245,7 +245,7 @@ def on_shutdown_signal(act: Callable[[], None]) -> None:
             signal.signal(number, chained(before))
 
 
-def serve(make: Callable[[], Any], *, port: int, show: Callable[[str], None], browse: bool) -> None:
+def serve_locally(make: Callable[[], Any], *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """Serve an app to one person at this machine, until Ctrl-C."""
     import uvicorn
 

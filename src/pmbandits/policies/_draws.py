@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits._random import POSTERIOR, POSTERIOR_B, TIED, log_gamma_variate, open_uniform, philox
+from pmbandits._random import (
+    POSTERIOR,
+    POSTERIOR_B,
+    TIED,
+    log_gamma_variate,
+    open_uniform_from_word,
+    philox_random_words,
+)
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._tracking import largest
@@ -36,7 +43,7 @@ def random_below(s: State, count: int) -> int:
 
 
 @step("state -> two words")
-def next_random_key(s: State) -> tuple[Any, Any]:
+def random_key_of_round(s: State) -> tuple[Any, Any]:
     """The key of this round's draws; no other round has it."""
     s.rng_counter += 1
     return np.uint64(s.seed), np.uint64(s.rng_counter)
@@ -45,16 +52,16 @@ def next_random_key(s: State) -> tuple[Any, Any]:
 @shared("state -> float")
 def random_normal(s: State) -> float:
     """A random number from the normal distribution with mean 0 and standard deviation 1."""
-    key = next_random_key(s)
+    key = random_key_of_round(s)
     zero = np.uint64(0)
-    w0, _, _, _ = philox(key[0], key[1], zero, zero, zero, np.uint64(POSTERIOR))
-    return normal_quantile(open_uniform(w0))
+    w0, _, _, _ = philox_random_words(key[0], key[1], zero, zero, zero, np.uint64(POSTERIOR))
+    return normal_quantile(open_uniform_from_word(w0))
 
 
 @shared("state, float -> float")
 def random_gamma(s: State, shape: float) -> float:
     """A random number from the gamma distribution with this shape, above 0, and scale 1; NaN for another shape."""
-    return math.exp(log_gamma_variate(next_random_key(s), 0, 0, shape, POSTERIOR)) if shape > 0.0 else np.nan
+    return math.exp(log_gamma_variate(random_key_of_round(s), 0, 0, shape, POSTERIOR)) if shape > 0.0 else np.nan
 
 
 @shared("state, float, float -> float")
@@ -62,7 +69,7 @@ def random_beta(s: State, a: float, b: float) -> float:
     """A random number from the Beta distribution with these two parameters, both above 0; NaN for others."""
     if not (a > 0.0 and b > 0.0):
         return np.nan
-    key = next_random_key(s)
+    key = random_key_of_round(s)
     first, second = log_gamma_variate(key, 0, 0, a, POSTERIOR), log_gamma_variate(key, 0, 1, b, POSTERIOR_B)
     return 1.0 / (1.0 + math.exp(second - first))
 
@@ -83,8 +90,10 @@ def pick_largest(s: State, ties: int) -> int:
     nth = 0
     if ties == AT_RANDOM and equal > 1:  # by the key of the round's draws
         zero = np.uint64(0)
-        w0, _, _, _ = philox(np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(TIED))
-        nth = min(int(open_uniform(w0) * equal), equal - 1)
+        w0, _, _, _ = philox_random_words(
+            np.uint64(s.seed), np.uint64(s.rng_counter), zero, zero, zero, np.uint64(TIED)
+        )
+        nth = min(int(open_uniform_from_word(w0) * equal), equal - 1)
     for i in range(s.n_arms):
         if s.index[i] >= least:
             arm = i

@@ -14,7 +14,7 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import elapsed_rounds, fewest, play_alone, pull
+from pmbandits.mixtures._tracking import fewest, n_elapsed_rounds, play_alone, pull
 from pmbandits.policies._draws import random_below
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state, unpack
@@ -66,7 +66,7 @@ def set_mixture_to_fixed_arm(memory: int) -> None:
 def choose_ucb1(memory: int) -> int:
     """The arm with the largest upper bound of its mean."""
     s = unpack_scale(memory)
-    k, t = s.n_arms, elapsed_rounds(s)
+    k, t = s.n_arms, n_elapsed_rounds(s)
     if t < k:
         return pull(s, fewest(s))
     arm, best = 0, -np.inf
@@ -122,7 +122,7 @@ class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=leave_mi
 
 
 def _check_arm(name: str, value: Any) -> int | str:
-    return value if isinstance(value, str) else _validation.whole(name, value, 0)
+    return value if isinstance(value, str) else _validation.check_whole_number(name, value, 0)
 
 
 class SolitaryArm(

@@ -12,18 +12,18 @@ from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import _look_ahead as look_ahead
 from pmbandits.mixtures._continuous_search import update_optimistic_mixture
-from pmbandits.mixtures._grid_search import choose_grid_point, compute_grid_utilities
+from pmbandits.mixtures._grid_search import fill_grid_utilities, grid_point_with_largest_index
 from pmbandits.mixtures._index import (
     HOLDER_BONUS,
     ROUNDING_MARGIN,
-    bonus,
     due,
-    postpone_next_look,
+    mixture_bonus,
+    postpone_next_update,
     ready,
     set_current_grid_point,
 )
-from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax
-from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_observations, pull
+from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
+from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_pulls_or_rewards, pull
 from pmbandits.policies.pm_ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared
@@ -32,7 +32,7 @@ from pmbandits.supports import Support
 
 
 @shared("state -> none")
-def update_bonus_mixture(s: Any) -> None:
+def set_mix_to_largest_value_with_bonus(s: Any) -> None:
     """``eq:UCB_alpha2``: the largest U_h(Σ a(i)·F̂_i) + 𝓛·Σ (a(i)·r_i)^q."""
     if s.continuous == 1:
         update_optimistic_mixture(s, True)
@@ -41,23 +41,23 @@ def update_bonus_mixture(s: Any) -> None:
         return
     update_confidence_sets(s)
     if has_tail_assumption(s):
-        postpone_next_look(s)
+        postpone_next_update(s)
     if s.random_ties == 0 and can_use_lazy_argmax(s, HOLDER_BONUS):
-        set_current_grid_point(s, lazy_argmax(s, HOLDER_BONUS))
+        set_current_grid_point(s, lazy_argmax_grid_point(s, HOLDER_BONUS))
         return
-    compute_grid_utilities(s)
+    fill_grid_utilities(s)
     radius = np.empty(s.n_arms)
     for i in range(s.n_arms):
         radius[i] = wasserstein_radius(s, i)
     for g in range(s.n_grid_used):
-        s.index[g] = s.value[g] + bonus(s, s.grid[g], radius, HOLDER_BONUS)
-    set_current_grid_point(s, choose_grid_point(s, s.n_grid_used))
-    if look_ahead.may_look_ahead(s):
-        look_ahead.update_look_ahead(s, leader_stays_ahead(s))
+        s.index[g] = s.value[g] + mixture_bonus(s, s.grid[g], radius, HOLDER_BONUS)
+    set_current_grid_point(s, grid_point_with_largest_index(s, s.n_grid_used))
+    if look_ahead.is_look_ahead_due(s):
+        look_ahead.adjust_look_ahead_length(s, stays_largest_for_next_rewards(s))
 
 
 @shared("state -> bool")
-def leader_stays_ahead(s: Any) -> bool:
+def stays_largest_for_next_rewards(s: Any) -> bool:
     """Whether the current mixture keeps the largest index for the next ``look_ahead`` rewards of each arm."""
     k, ahead, q, c = s.n_arms, s.look_ahead, s.holder_q, s.holder_c
     share_low, share_high = look_ahead.possible_shares_of_ones(s, ahead)
@@ -67,7 +67,7 @@ def leader_stays_ahead(s: Any) -> bool:
             least[i], most[i] = radius_after(s, s.n_rewards[i] + ahead), radius_after(s, s.n_rewards[i])
     else:
         sure_low, sure_high = look_ahead.intervals_kept_for_next_rewards(s, ahead)
-        maybe_low, maybe_high = look_ahead.widest_possible_intervals(s, ahead)
+        maybe_low, maybe_high = look_ahead.widest_intervals_in_next_rewards(s, ahead)
         for i in range(k):
             least[i] = max(sure_high[i] - share_high[i], share_low[i] - sure_low[i], 0.0)
             most[i] = max(maybe_high[i] - share_low[i], share_high[i] - maybe_low[i])
@@ -93,10 +93,10 @@ def choose(memory: int) -> int:
     """Algorithm 3 (``algorithm:UCB-M``)."""
     s = unpack(memory)
     arm = least_observed_arm(s)
-    if n_observations(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
+    if n_pulls_or_rewards(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
         return pull(s, arm)
     if due(s):  # lines 6–7: estimates, mixture with the largest bonus index
-        update_bonus_mixture(s)
+        set_mix_to_largest_value_with_bonus(s)
     return pull(s, most_behind(s))  # line 5
 
 
@@ -105,7 +105,7 @@ def update(memory: int) -> None:
     """Update the mixture with the newest rewards."""
     s = unpack_any(memory)
     if due(s):
-        update_bonus_mixture(s)
+        set_mix_to_largest_value_with_bonus(s)
 
 
 class CEUCB(PMUCB, name="ceucb", choose=choose, update=update):

@@ -24,7 +24,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size, ucb_grid
 from pmbandits.mixtures._index import due
 from pmbandits.mixtures._tracking import explore_or_track, pull
-from pmbandits.policies.pm_ucb import update, update_mixture
+from pmbandits.policies.pm_ucb import update, update_most_optimistic_mixture
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import unpack
 from pmbandits.supports import Support
@@ -35,7 +35,7 @@ def choose(memory: int) -> int:
     """PM-UCB-M's mixture, and CIRT's rule for the arm."""
     s = unpack(memory)
     if due(s):
-        update_mixture(s)
+        update_most_optimistic_mixture(s)
     return pull(s, explore_or_track(s))
 
 

@@ -23,9 +23,9 @@ from pmbandits.mixtures import etc_grid
 from pmbandits.mixtures._continuous_search import best_mixture
 from pmbandits.mixtures._grid_search import update_empirical_grid_mixture
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._tracking import fewest, least_observed_arm, most_behind, n_observations, pull
+from pmbandits.mixtures._tracking import fewest, least_observed_arm, most_behind, n_pulls_or_rewards, pull
 from pmbandits.schedules import exploration
-from pmbandits.state.arrays import fill_with
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import step
 from pmbandits.state.memory import Memory
@@ -40,7 +40,7 @@ def set_mix_to_largest_utility(s: Any) -> None:
     """``eq:ETC_alpha``: the mixture with the largest empirical utility, on the grid or among all."""
     if s.continuous == 1:
         if s.n_limited == 0:
-            fill_with(s.mix, 1.0 / s.n_arms)
+            fill_array_with(s.mix, 1.0 / s.n_arms)
         best_mixture(s)
     else:
         update_empirical_grid_mixture(s)
@@ -51,7 +51,7 @@ def choose(memory: int) -> int:
     """Algorithm 1 (``algorithm:PM-ETC-M-Alg``)."""
     s = unpack(memory)
     arm = least_observed_arm(s)
-    if n_observations(s, arm) < s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
+    if n_pulls_or_rewards(s, arm) < s.explore:  # line 2: sample each arm ⌈N(ε)/K⌉ times
         return pull(s, arm)
     if s.committed == 0 and not ready(s):  # rewards are late: nothing to commit to yet
         return pull(s, fewest(s))
@@ -170,7 +170,7 @@ class PMETC(Policy, name="pmetc", choose=choose, update=update, unpack=unpack):
             grid=grid,
             epsilon=epsilon,
             numbers={
-                "horizon": max(horizon - self._clock_start, 0),
+                "horizon": max(horizon - self._clock_start_round, 0),
                 "explore": each,
                 "rest_arm": rest_arm,
                 **search_options_as_state_numbers(continuous, 0.0, o["ties"]),

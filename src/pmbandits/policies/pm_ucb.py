@@ -31,7 +31,7 @@ from pmbandits.mixtures import ucb_grid
 from pmbandits.mixtures._continuous_search import update_optimistic_mixture
 from pmbandits.mixtures._grid_search import update_optimistic_grid_mixture
 from pmbandits.mixtures._index import due
-from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_observations, pull
+from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_pulls_or_rewards, pull
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import step
 from pmbandits.state.numba_types import state
@@ -42,7 +42,7 @@ unpack = state(explore=int)
 
 
 @step("state -> none")
-def update_mixture(s: Any) -> None:
+def update_most_optimistic_mixture(s: Any) -> None:
     """``eq:UCB_alpha``: the mixture whose best possible utility is the largest, on the grid or among all."""
     if s.continuous == 1:
         update_optimistic_mixture(s, False)
@@ -55,10 +55,10 @@ def choose(memory: int) -> int:
     """Algorithm 2 (``algorithm:B-UCB-M``)."""
     s = unpack(memory)
     arm = least_observed_arm(s)
-    if n_observations(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
+    if n_pulls_or_rewards(s, arm) < s.explore:  # line 2: sample each arm N(ρ, ε) times
         return pull(s, arm)
     if due(s):  # lines 6–8: estimates, sets, optimistic mixture
-        update_mixture(s)
+        update_most_optimistic_mixture(s)
     return pull(s, most_behind(s))  # line 5, eq:UCB_sampling_rule
 
 
@@ -67,7 +67,7 @@ def update(memory: int) -> None:
     """Update the mixture with the newest rewards."""
     s = unpack_any(memory)
     if due(s):
-        update_mixture(s)
+        update_most_optimistic_mixture(s)
 
 
 class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):

@@ -16,8 +16,8 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._index import max_utility_change_by_holder
 from pmbandits.mixtures._tracking import largest, pull
 from pmbandits.policies.published._functionals import (
-    empirical_utilities,
-    optimistic_utilities,
+    fill_empirical_utilities,
+    fill_optimistic_utilities,
     set_mixture_to_largest_utility,
 )
 from pmbandits.state.compile import kernel
@@ -33,15 +33,15 @@ def choose(memory: int) -> int:
     s = unpack(memory)
     update_confidence_sets(s)
     if s.additive == 1:  # eq:UCB_alpha2: the empirical utility plus 𝓛·r^q
-        empirical_utilities(s, s.index)
+        fill_empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += max_utility_change_by_holder(s, wasserstein_radius(s, i))
     elif s.bounded == 0 and not has_tail_assumption(s):
-        empirical_utilities(s, s.index)
+        fill_empirical_utilities(s, s.index)
         for i in range(s.n_arms):
             s.index[i] += s.lipschitz * s.radius[i]
     elif s.storage_mode != BINARY and s.bounded == 1 and bounds_survival_pointwise(s):
-        optimistic_utilities(s, s.index)  # eq:UCB_alpha at all vertices in one pass
+        fill_optimistic_utilities(s, s.index)  # eq:UCB_alpha at all vertices in one pass
     else:
         for i in range(s.n_arms):
             s.index[i] = utility_bound(s, s.grid[i], OPTIMISTIC)

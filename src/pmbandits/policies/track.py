@@ -21,7 +21,7 @@ from pmbandits.engine.options import (
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._certifying import arm_to_certify
+from pmbandits.mixtures._certifying import arm_to_certify_if_due
 from pmbandits.mixtures._continuous_search import best_mixture
 from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._tracking import explore_or_track, pull
@@ -45,7 +45,7 @@ def choose_certifying(memory: int) -> int:
     s = unpack(memory)
     if due(s) and ready(s):
         best_mixture(s)
-    arm = arm_to_certify(s)
+    arm = arm_to_certify_if_due(s)
     return pull(s, arm if arm >= 0 else explore_or_track(s))
 
 
@@ -68,7 +68,7 @@ class TrackingPolicy(Policy, uses_sets=False):
 
     def confidence_set_if_bounds_hold(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
         """The confidence sets, where a bound holds; refuses to certify without any."""
-        chosen, share = self._confidence_where_bounds_hold(metric, n_arms, support), self.options["certify"]
+        chosen, share = self._confidence_set_or_none(metric, n_arms, support), self.options["certify"]
         if share > 0.0 and chosen is None:
             raise ValueError(
                 f"certify={share:g} needs confidence sets, but no bound holds for {metric!r} on {support!r}; declare "
@@ -76,7 +76,7 @@ class TrackingPolicy(Policy, uses_sets=False):
             )
         return chosen
 
-    def _confidence_where_bounds_hold(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
+    def _confidence_set_or_none(self, metric: Distortion, n_arms: int, support: Support) -> ConfidenceSet | None:
         if parse_estimates(self.options.get("estimates", "exact"))[0] == "discount":
             if not isinstance(self.options["confidence"], str):
                 raise ValueError("with estimates='discount:...' there are no confidence sets; leave confidence out.")

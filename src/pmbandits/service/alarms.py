@@ -87,12 +87,12 @@ class ChangeAlarms:
         entry = self._watched_experiments.setdefault(what.exp, _WatchedExperiment())
         until = time.monotonic() + PATIENCE
         for _ in range(2):  # work that has begun already may end at an older event
-            self._start_watching(entry, what)
+            self._start_watching_if_due(entry, what)
             if entry.work is not None:
                 await asyncio.wait({entry.work}, timeout=max(0.0, until - time.monotonic()))
         return list(entry.watch.found), entry.watch.seen if entry.complete else None
 
-    def _start_watching(self, entry: _WatchedExperiment, what: Watched) -> None:
+    def _start_watching_if_due(self, entry: _WatchedExperiment, what: Watched) -> None:
         idle = entry.work is None or entry.work.done()
         if idle and time.monotonic() >= entry.next_run_at and entry.watch.seen < what.upto:
             work = self._run(entry, what.exp, what.names, what.upto)

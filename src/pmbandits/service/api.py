@@ -40,7 +40,7 @@ from pmbandits.service.experiment import (
     RANDOMISED_LIMITS_MESSAGE,
     LiveExperiment,
     Refused,
-    check_size_of_limits,
+    refuse_limits_too_long_to_read,
 )
 from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
 from pmbandits.service.openapi import describe
@@ -83,7 +83,7 @@ def create_app(settings: Settings) -> App:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         with with_default_signal_handlers():
             await service.start()
-        web.on_shutdown_signal(shown.close_streams)
+        web.call_on_shutdown_signal(shown.close_streams)
         yield
         shown.close()
         await service.stop()
@@ -210,7 +210,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         _call_or_refuse_bad_input(partial(check_name, body.name))
         service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
-        check_size_of_limits(body.shares)
+        refuse_limits_too_long_to_read(body.shares)
         if body.play == RANDOMISED and body.shares is not None:
             raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
         if body.shares is not None:  # they may take too long: nothing is done with them here before that is known
@@ -306,14 +306,22 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
         now = await asyncio.to_thread(service.store.now_ms)
         expires = None if body.days is None else now + int(body.days * DAY)
         token = await asyncio.to_thread(
-            partial(keys.create, service.store, body.scopes, body.experiments, body.label, key.id, expires=expires)
+            partial(
+                keys.create_key_in_store,
+                service.store,
+                body.scopes,
+                body.experiments,
+                body.label,
+                key.id,
+                expires=expires,
+            )
         )
         return {"key": token}
 
     @app.post("/v1/keys/rotate", tags=["keys"], status_code=201)
     async def rotate_key(body: Rotation, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key for the same as another one, which then expires."""
-        work = partial(keys.rotate, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
+        work = partial(keys.rotate_key_in_store, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
         return {"key": await asyncio.to_thread(partial(_call_or_refuse_bad_input, work))}
 
     @app.delete("/v1/keys", tags=["keys"])
@@ -321,7 +329,9 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
         id: Annotated[str, Query(max_length=100)], key: Annotated[keys.Key, require_scope("admin")]
     ) -> Any:
         """Make a key invalid: all processes know it after a second at most."""
-        await asyncio.to_thread(partial(_call_or_refuse_bad_input, partial(keys.revoke, service.store, id, key.id)))
+        await asyncio.to_thread(
+            partial(_call_or_refuse_bad_input, partial(keys.revoke_key_in_store, service.store, id, key.id))
+        )
         return {"revoked": id}
 
 
@@ -375,7 +385,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         policy_copy, seen, status = now.replay.policy, now.replay.seen, now.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _parse_regret(regret)
         found = await service.run_in_thread(
-            partial(_call_or_refuse_bad_input, lambda: reading.state(policy_copy, goal))
+            partial(_call_or_refuse_bad_input, lambda: reading.experiment_state(policy_copy, goal))
         )
         if now.replay.draws is not None:
             found["explanation"] = now.replay.draws.explain(policy_copy.names)
@@ -453,10 +463,10 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'} if form != "json" else {}
         if limit is not None and after + limit < last:  # events have numbers without gaps
             headers["link"] = f'<log?format={form}&after={after + limit}&limit={limit}>; rel="next"'
-        return StreamingResponse(_prepend(first, parts), media_type=kind, headers=headers)
+        return StreamingResponse(_prepend_chunk(first, parts), media_type=kind, headers=headers)
 
 
-async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for part in rest:
         yield part

@@ -31,9 +31,11 @@ def api_docs_page(description: dict[str, Any]) -> str:
     for verb, path in API_EXAMPLES:  # in the order in which somebody needs them
         route = description["paths"][path][verb]
         groups.setdefault(route.get("tags", ["other"])[0], []).append(_route_html(verb, path, route, description))
-    body = "".join(f'<h2 id="{_anchor(name)}">{escape(name.capitalize())}</h2>{"".join(parts)}'
+    body = "".join(f'<h2 id="{_anchor_of_heading(name)}">{escape(name.capitalize())}</h2>{"".join(parts)}'
                    for name, parts in groups.items() if parts)  # fmt: skip
-    links = ", ".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, parts in groups.items() if parts)
+    links = ", ".join(
+        f'<a href="#{_anchor_of_heading(name)}">{escape(name)}</a>' for name, parts in groups.items() if parts
+    )
     words = escape(description["info"].get("description") or "")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The interface of pmbandits</title>'
@@ -47,7 +49,7 @@ def api_docs_page(description: dict[str, Any]) -> str:
     )
 
 
-def _anchor(name: str) -> str:
+def _anchor_of_heading(name: str) -> str:
     return name.replace(" ", "-")
 
 

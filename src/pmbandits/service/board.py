@@ -131,11 +131,11 @@ class Overview:
         """Those that a key may read."""
         async with self._lock:
             if time.monotonic() >= self._next_run_at:
-                await self._refresh()
+                await self._refresh_entries()
                 self._next_run_at = time.monotonic() + OVERVIEW_SECONDS / 2
         return [found for name, (_, found) in self._entries.items() if key.allows("read", name)]
 
-    async def _refresh(self) -> None:
+    async def _refresh_entries(self) -> None:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
         last = await asyncio.to_thread(_newest_history_points, service.store)
@@ -179,7 +179,7 @@ class Board:
         self._service, self._shown = service, OrderedDict[str, BoardState]()
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="board")
         self.notifier, self.overview = view.Notifier(), Overview(service)
-        service.on_divergence.append(self._forget)
+        service.on_divergence.append(self._forget_experiment)
 
     async def get(self, name: str) -> BoardState:
         """An experiment; a refusal if there is none."""
@@ -192,7 +192,7 @@ class Board:
             del self._shown[old]
         return self._shown[name]
 
-    def _forget(self, exp: int) -> None:
+    def _forget_experiment(self, exp: int) -> None:
         for showing in self._shown.values():
             showing.forget_experiment(exp)
 
@@ -229,7 +229,7 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
                         return
                     yield part
 
-        return cast("Response", view.stream_response(until_revoked()))
+        return cast("Response", view.server_sent_events_response(until_revoked()))
 
     @app.get("/", include_in_schema=False)
     @app.get("/board", include_in_schema=False)

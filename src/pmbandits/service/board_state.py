@@ -74,7 +74,7 @@ class BoardState:
             "next": self._next_arm_part,
             "decisions": self._decisions_part,
             "happened": self._events_part,
-            "alone": self._single_arm_utilities,
+            "alone": self._single_arm_utilities_part,
             "forecast": self._forecast_part,
         }
         self._count = secrets.randbelow(1 << 40)  # so that versions of different processes are not mistaken
@@ -110,7 +110,7 @@ class BoardState:
             self.viewers -= 1
 
     async def _current_version(self) -> Any:
-        return {"events": max(self.parts["now"].seen, 0), "version": self._versions()}
+        return {"events": max(self.parts["now"].seen, 0), "version": self._versions_of_parts()}
 
     async def _refresh_while_watched(self) -> None:
         while self.viewers and not self.notifier.closed:
@@ -145,9 +145,9 @@ class BoardState:
         past = b'"history":{"x":[%s],"rows":[%s],"seq":%d,"now":%s}' % (
             b",".join(b"%d" % t for _, t, _ in new), b",".join(row for *_, row in new), last_seq, self._present_point,
         )  # fmt: skip
-        return b"{%s}" % b",".join([*texts, past, b'"version":"%s"' % self._versions().encode()])
+        return b"{%s}" % b",".join([*texts, past, b'"version":"%s"' % self._versions_of_parts().encode()])
 
-    def _versions(self) -> str:
+    def _versions_of_parts(self) -> str:
         return ".".join(str(part.version) for part in self.parts.values())
 
     # ---- working it out -----------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class BoardState:
             if lead is not None:
                 self._leaders.append((point["t"], lead))
         self._pace += [(point["at"], point["t"]) for point in found]
-        self._points = self._points + [(p["seq"], p["t"], web.json_bytes(_chart_row(p, names))) for p in found]
+        self._points = self._points + [(p["seq"], p["t"], web.json_bytes(_chart_row_of_point(p, names))) for p in found]
 
     def _estimates_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy, metric = now.replay.policy, now.replay.policy.metric
@@ -271,7 +271,7 @@ class BoardState:
             metric.value(a.x, a.p) if a.n and a.name not in playing else None for a in found
         ]  # others: ``alone``
         return {
-            "metric": view.metric_curve(metric),
+            "metric": view.metric_text_and_curve(metric),
             "curves": view.estimated_curves(
                 metric, found, view.most_played_arms(np.asarray(policy.pulls, dtype=float))
             ),
@@ -301,7 +301,7 @@ class BoardState:
             f"{_format_number(sure.regret)}."
         }
 
-    def _single_arm_utilities(self, now: CommittedExperiment) -> dict[str, Any]:
+    def _single_arm_utilities_part(self, now: CommittedExperiment) -> dict[str, Any]:
         return {"alone": reading.single_arm_utilities(now.replay.policy)}
 
     def _forecast_part(self, now: CommittedExperiment) -> dict[str, Any]:
@@ -312,9 +312,9 @@ class BoardState:
             ahead = policy.forecast(GOAL)
         except (ValueError, TypeError, ArithmeticError):  # not for this policy, or nothing is worth anything yet
             return {"forecast": None}
-        return {"forecast": _forecast_sentence(ahead, self._rounds_a_day(policy.t))}
+        return {"forecast": _forecast_sentence(ahead, self._recent_rounds_a_day(policy.t))}
 
-    def _rounds_a_day(self, t: int) -> float | None:
+    def _recent_rounds_a_day(self, t: int) -> float | None:
         """How quickly rounds came lately: since a point about a day ago, or the first."""
         at = time.time_ns() // 1_000_000
         since = [pair for pair in self._pace if pair[0] >= at - _DAY] or self._pace[-1:]
@@ -414,7 +414,7 @@ def _format_days(days: float) -> str:
     return f"about {max(round(24.0 * days), 1)} hour{'s' if round(24.0 * days) > 1 else ''}"
 
 
-def _chart_row(point: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _chart_row_of_point(point: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     t = max(point["t"], 1)
     row: dict[str, Any] = {
         "played": [round(100.0 * point["pulls"].get(name, 0) / t, 3) for name in names],

@@ -177,12 +177,12 @@ class AdminActions:
                 between = pulls.where(events.c.seq > self._seen, events.c.seq < seq)
                 self.pulls += int(connection.execute(between).scalar() or 0)
                 self._seen = seq
-                self.found.append((self.pulls, utc_text(at), _ACTION_PHRASES[kind].format(_argument_text(data))))
+                self.found.append((self.pulls, utc_text(at), _ACTION_PHRASES[kind].format(_admin_argument_text(data))))
             between = pulls.where(events.c.seq > self._seen, events.c.seq <= upto)
             self.pulls += int(connection.execute(between).scalar() or 0)
         self.found, self._seen = self.found[-MAX_ACTIONS:], upto
 
 
-def _argument_text(data: str | None) -> str:
+def _admin_argument_text(data: str | None) -> str:
     given: Any = json.loads(data) if data else None
     return "none" if given is None else given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

@@ -29,7 +29,7 @@ def check_store(store: Store) -> Iterator[str]:
 def _count_events_and_differing_asks(store: Store, record: ExperimentRecord) -> tuple[int, int]:
     """How many events there are, and in how many runs of asks the policy would choose otherwise now."""
     _policy_from_spec_or_refuse(store, record)
-    imported = store.snapshot(record.id, 0)
+    imported = store.newest_snapshot(record.id, 0)
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
     replay, disagreements = PolicyReplay(policy, 0, record.root, initial_draws_of_spec(record.spec, record.root)), 0
     # First, because others may go on writing: an event that is known now must be read below.

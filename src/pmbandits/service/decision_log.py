@@ -41,15 +41,17 @@ class DecisionLog:
         begins = self.replay is None
         replay = self.replay or _snapshot_to_replay_from(store, record, now.seen) or now.copy()
         too_far_behind = now.seen - replay.seen > MAX_FOLLOWED and not begins
-        for seq, at, arm in _asks_between(store, record.id, replay.seen, now.seen, newest=not too_far_behind):
-            _apply_upto(replay, store, record.id, seq - 1)
+        for seq, at, arm in _oldest_or_newest_asks_between(
+            store, record.id, replay.seen, now.seen, newest=not too_far_behind
+        ):
+            _apply_events_up_to(replay, store, record.id, seq - 1)
             said = _reason(replay, arm) if replay.seen == seq - 1 else ""
             name = replay.policy.names[arm]
             self.found.append({"seq": seq, "when": utc_text(at), "what": f"ask {seq:,}", "arm": name, "reason": said})
         if too_far_behind:
             replay = now.copy()
         else:
-            _apply_upto(replay, store, record.id, now.seen)
+            _apply_events_up_to(replay, store, record.id, now.seen)
         self.replay, self.found = replay, self.found[-MAX_DECISIONS:]
 
 
@@ -60,14 +62,14 @@ def _reason(replay: PolicyReplay, arm: int) -> str:
     return f"It was drawn with a probability of {100.0 * replay.draws.probabilities[arm]:.3g} %."
 
 
-def _apply_upto(replay: PolicyReplay, store: Store, exp: int, upto: int) -> None:
+def _apply_events_up_to(replay: PolicyReplay, store: Store, exp: int, upto: int) -> None:
     while replay.seen < upto and (rows := _stored_events(store, exp, replay.seen, upto)):
         replay.apply_events(rows)
 
 
 def _snapshot_to_replay_from(store: Store, record: ExperimentRecord, goal: int) -> PolicyReplay | None:
     """The newest saved policy, or that of the beginning, if not too much has happened since."""
-    saved = store.snapshot(record.id, goal)
+    saved = store.newest_snapshot(record.id, goal)
     if goal - (saved.seq if saved else 0) > MAX_REPLAYED:
         return None
     if saved is None:
@@ -89,7 +91,9 @@ def _stored_events(store: Store, exp: int, after: int, upto: int) -> list[Stored
         return [tuple(row) for row in connection.execute(wanted)]
 
 
-def _asks_between(store: Store, exp: int, after: int, upto: int, *, newest: bool) -> list[tuple[int, int, int]]:
+def _oldest_or_newest_asks_between(
+    store: Store, exp: int, after: int, upto: int, *, newest: bool
+) -> list[tuple[int, int, int]]:
     """The newest or the oldest asks between two events, in their order."""
     wanted = _select_between_events(select(events.c.seq, events.c.at, events.c.arm), exp, after, upto).where(
         events.c.kind == ASK

@@ -36,7 +36,7 @@ def delete_experiment(store: Store, name: str, who: str) -> None:
 def delete_unit(store: Store, record: ExperimentRecord, unit: str, who: str) -> int:
     """Delete what is kept of a unit; return how many rows that were. The audit trail does not name it."""
     table = schema.units
-    return _delete_rows(store, record, who, "delete unit", [delete(table).where(table.c.unit == unit)])
+    return _delete_rows_with_audit(store, record, who, "delete unit", [delete(table).where(table.c.unit == unit)])
 
 
 def delete_older_units_and_keys(store: Store, record: ExperimentRecord, seconds: float, who: str) -> int:
@@ -44,10 +44,10 @@ def delete_older_units_and_keys(store: Store, record: ExperimentRecord, seconds:
     before = store.now_ms() - 1000.0 * seconds
     old = select(schema.events.c.seq).where(schema.events.c.exp == record.id, schema.events.c.at < before)
     works = [delete(table).where(table.c.seq.in_(old)) for table in (schema.units, schema.requests)]
-    return _delete_rows(store, record, who, "delete old", works)
+    return _delete_rows_with_audit(store, record, who, "delete old", works)
 
 
-def _delete_rows(store: Store, record: ExperimentRecord, who: str, act: str, works: list[Any]) -> int:
+def _delete_rows_with_audit(store: Store, record: ExperimentRecord, who: str, act: str, works: list[Any]) -> int:
     with store.write_transaction() as connection:
         found = sum(connection.execute(work.where(work.table.c.exp == record.id)).rowcount for work in works)
         if found:

@@ -110,7 +110,7 @@ class LiveExperiment:
 
     def apply_and_remember_lookup(self, found: LookupResult) -> None:
         """Apply the events that others wrote, and remember what was looked up."""
-        self.catch_up(found.new_events)
+        self.apply_events_of_others(found.new_events)
         for ticket, arm in found.tickets.items():
             if ticket in found.rewarded:
                 self.rewarded[ticket] = (arm, found.rewarded[ticket])
@@ -130,7 +130,7 @@ class LiveExperiment:
                 for old in list(islice(cache, len(cache) - MAX_REMEMBERED)):
                     del cache[old]
 
-    def catch_up(self, rows: Sequence[StoredEvent]) -> int:
+    def apply_events_of_others(self, rows: Sequence[StoredEvent]) -> int:
         """Apply events that other processes wrote, and say how many; the first row is the last event known here."""
         new_events = self.replay.events_after_last_known(rows)
         self.disagreements += self.replay.apply_events(new_events)
@@ -364,7 +364,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
         return  # it will be refused
     try:
         if kind == LIMITS:
-            check_size_of_limits(given)
+            refuse_limits_too_long_to_read(given)
         now.replay.control(kind, json.dumps(given))
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
@@ -373,7 +373,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
         raise Refused(422, _validation.readable(str(error))) from None
 
 
-def check_size_of_limits(given: Any) -> None:
+def refuse_limits_too_long_to_read(given: Any) -> None:
     """Refuse limits that would take long to read."""
     parts = given if isinstance(given, list) else [given]
     count = sum(len(one) if isinstance(one, dict) else len(re.split(r"[;\n]", str(one))) for one in parts)

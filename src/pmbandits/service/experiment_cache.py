@@ -46,7 +46,7 @@ class ExperimentCache:
                     return None
                 live = await asyncio.to_thread(self.load, record)
                 if self.warm:
-                    await asyncio.to_thread(warmup.warm, live.replay.policy)
+                    await asyncio.to_thread(warmup.warm_up_new_policy, live.replay.policy)
                 await asyncio.to_thread(
                     warmup.warm_up_copy_of_policy, live.replay.policy
                 )  # else the first request would compile it
@@ -58,11 +58,11 @@ class ExperimentCache:
         record = self.store.find(record.name) or record
         upto = None
         while True:
-            replay = self._from_snapshot(record, upto)
+            replay = self._policy_from_newest_snapshot(record, upto)
             live = LiveExperiment(record, replay)
             begins = replay.seen
             try:
-                while live.catch_up(self.transaction.new_events(record.id, replay.seen, CHUNK)):
+                while live.apply_events_of_others(self.transaction.new_events(record.id, replay.seen, CHUNK)):
                     pass
             except Diverged as error:
                 if begins == 0:
@@ -80,9 +80,9 @@ class ExperimentCache:
             )
         return live
 
-    def _from_snapshot(self, record: ExperimentRecord, upto: int | None) -> PolicyReplay:
+    def _policy_from_newest_snapshot(self, record: ExperimentRecord, upto: int | None) -> PolicyReplay:
         """The newest saved policy that can be read; without one, a new policy."""
-        while (saved := self.store.snapshot(record.id, upto)) is not None:
+        while (saved := self.store.newest_snapshot(record.id, upto)) is not None:
             try:
                 return PolicyReplay(
                     policy_from_bytes(saved.content), saved.seq, saved.digest, self.store.draws(record, saved.seq)
@@ -106,7 +106,7 @@ class ExperimentCache:
             for forget in self.on_divergence:
                 forget(live.record.id)
 
-    def note_new_events(self, live: LiveExperiment) -> None:
+    def count_new_events_and_maybe_save(self, live: LiveExperiment) -> None:
         """Note that an experiment has new events: now and then its policy is saved, in the background."""
         exp, seen = live.record.id, live.replay.seen
         last = self.saved.get(exp, 0)

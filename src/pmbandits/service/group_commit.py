@@ -157,14 +157,14 @@ class GroupCommit:
                 if not (rested and len(self.waiting) == 1):  # else this one came, and nobody with it
                     await self._wait_for_arriving_requests()
                 rested = False
-                jobs = self._pop_waiting()
+                jobs = self._pop_waiting_jobs()
                 if jobs:
                     self._current_jobs = jobs
                     await self._commit_group(jobs)
                     self._current_jobs, self._committing = (), False
             elif not self._accepting:
                 return
-            elif self._retry_due():
+            elif self._is_retry_due():
                 await self._probe_store()
             else:
                 self._idle = self._new_future()
@@ -184,7 +184,7 @@ class GroupCommit:
             if len(self.waiting) == before:
                 return
 
-    def _retry_due(self) -> bool:
+    def _is_retry_due(self) -> bool:
         return self.failures > 0 and time.monotonic() > self.retry_at
 
     async def _probe_store(self) -> None:
@@ -193,13 +193,13 @@ class GroupCommit:
             await self.transaction.run([], lambda found: WriteBatch(), alone=False)
             self.failures = 0
         except Exception as error:
-            self._handle_failure(error, [])
+            self._handle_failed_commit(error, [])
 
     async def _reject_stale_jobs(self) -> None:
         """Refuse jobs that waited too long, for example for a process that holds the lock and is stopped."""
         while True:
             await asyncio.sleep(1.0)
-            if self._retry_due():
+            if self._is_retry_due():
                 self._wake_up()
             at, stale = time.monotonic(), 0
             for job in (*self._current_jobs, *self.waiting, *self._held):
@@ -217,7 +217,7 @@ class GroupCommit:
         unknown = self._committing and job.view is None and job in self._current_jobs
         return OUTCOME_UNKNOWN_MESSAGE if unknown else STORE_UNAVAILABLE_MESSAGE
 
-    def _pop_waiting(self) -> list[Job]:
+    def _pop_waiting_jobs(self) -> list[Job]:
         """Empty the queue, and return the jobs that write.
 
         Those of experiments that were evicted are refused. Readers, and all whose experiment is catching up, are held.
@@ -238,7 +238,7 @@ class GroupCommit:
 
     async def _commit_group(self, jobs: list[Job]) -> None:
         """Decide and commit a group of jobs. Whatever happens, every job has an answer afterwards, or is held."""
-        lookups = _collect_lookups(jobs)
+        lookups = _lookups_of_jobs(jobs)
         live_experiments = {job.live.record.id: job.live for job in jobs}
         drafts: dict[int, WriteBatch | None] = {}
         answers: list[Any] = []
@@ -269,7 +269,7 @@ class GroupCommit:
                     self.waiting.appendleft(job)
             return
         except Exception as error:
-            self._handle_failure(error, jobs)
+            self._handle_failed_commit(error, jobs)
             return
         self.failures = 0
         self.metrics.turns.inc()
@@ -288,7 +288,7 @@ class GroupCommit:
         for exp, live in live_experiments.items():
             live.trim_caches()
             if drafts[exp] is not None:
-                self.experiment_cache.note_new_events(live)
+                self.experiment_cache.count_new_events_and_maybe_save(live)
 
     async def _why_evicted(self, live: LiveExperiment) -> Refused:
         """What those are told whose experiment was evicted: it was deleted, or it is read anew."""
@@ -365,9 +365,11 @@ class GroupCommit:
         """Let a job wait until its experiment has caught up with what other processes did, without the lock."""
         self._held.append(job)
         if job.live not in self._catching_up:
-            self._catching_up[job.live] = asyncio.get_running_loop().create_task(self._catch_up(job.live))
+            self._catching_up[job.live] = asyncio.get_running_loop().create_task(
+                self._catch_up_and_release_held_jobs(job.live)
+            )
 
-    async def _catch_up(self, live: LiveExperiment) -> None:
+    async def _catch_up_and_release_held_jobs(self, live: LiveExperiment) -> None:
         """Take in what others did; then answer readers, and let writers go on."""
         problem: Refused | None = None
         try:
@@ -377,16 +379,16 @@ class GroupCommit:
                 more = len(rows) == CHUNK
                 if len(rows) > MAX_EVENTS_BEHIND or any(row[1] in ADMINISTRATION for row in rows):
                     live.replaying = True
-                    await asyncio.to_thread(live.catch_up, rows)
+                    await asyncio.to_thread(live.apply_events_of_others, rows)
                     live.replaying = False
                 else:
-                    live.catch_up(rows)
+                    live.apply_events_of_others(rows)
             live.trim_caches()
         except (Diverged, MissingEvent, ValueError, TypeError, IndexError) as error:
             self.experiment_cache.evict(live, error)
             problem = await self._why_evicted(live)
         except Exception as error:
-            self._handle_failure(error, [])
+            self._handle_failed_commit(error, [])
             problem = Unavailable(STORE_UNAVAILABLE_MESSAGE)
         del self._catching_up[live]
         mine = [job for job in self._held if job.live is live]
@@ -399,7 +401,7 @@ class GroupCommit:
         self.waiting.extendleft(job for job in reversed(mine) if not job.answer.done())
         self._wake_up()
 
-    def _handle_failure(self, error: Exception, jobs: list[Job]) -> None:
+    def _handle_failed_commit(self, error: Exception, jobs: list[Job]) -> None:
         """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
         self.failures += 1
         self.metrics.failures.inc()
@@ -411,7 +413,7 @@ class GroupCommit:
             _set_job_answer(job, Unavailable(self._no_answer_sentence(job)))
 
 
-def _collect_lookups(jobs: list[Job]) -> dict[int, Lookup]:
+def _lookups_of_jobs(jobs: list[Job]) -> dict[int, Lookup]:
     lookups: dict[int, Lookup] = {}
     for job in jobs:
         exp = job.live.record.id

@@ -80,7 +80,7 @@ class HistoryWriter:
             for live in list(self._group_commit.experiment_cache.live_experiments.values()):
                 if is_point_due(self._last.get(live.record.id, 0), live.committed):
                     try:
-                        await self._write_if_due(live)
+                        await self._write_point_if_due(live)
                     except Exception as error:  # what is shown later lacks a point; nothing else
                         self._last[live.record.id] = live.committed
                         log.warning(
@@ -93,7 +93,7 @@ class HistoryWriter:
         """Look into the store again for the last point of an experiment."""
         self._last.pop(exp, None)
 
-    async def _write_if_due(self, live: LiveExperiment) -> None:
+    async def _write_point_if_due(self, live: LiveExperiment) -> None:
         exp = live.record.id
         last = self._last[exp] = await asyncio.to_thread(self._last_point_seq, exp)
         if is_point_due(last, live.committed):  # and no other process was quicker

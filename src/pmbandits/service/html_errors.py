@@ -52,7 +52,7 @@ def html_error_pages(send: Send, login_address: str) -> Send:
             parts.append(message.get("body", b""))
             if message.get("more_body", False):
                 return
-            body, page_headers = error_page(held_start["status"], b"".join(parts))
+            body, page_headers = html_error_page(held_start["status"], b"".join(parts))
             ours = {name.encode(): value.encode() for name, value in page_headers.items()}
             ours |= {b"content-type": b"text/html; charset=utf-8", b"content-length": str(len(body)).encode()}
             kept = [(name, value) for name, value in held_start["headers"] if name.lower() not in ours]
@@ -67,7 +67,7 @@ def html_error_pages(send: Send, login_address: str) -> Send:
     return send_or_replace
 
 
-def error_page(status: int, answer: bytes) -> tuple[bytes, dict[str, str]]:
+def html_error_page(status: int, answer: bytes) -> tuple[bytes, dict[str, str]]:
     """A page that says what a refusal says, and its headers."""
     try:
         sentence = str(msgspec.json.decode(answer)["error"])

@@ -79,11 +79,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     @property
-    def awaits_client(self) -> bool:
+    def is_waiting_for_client(self) -> bool:
         """Whether the other side must send something now: the rest of a request, or a first one."""
         return (self.received_bytes > 0 or self.cycle is None) and not self.flow.read_paused
 
-    def stops_reading(self, seconds: float) -> bool:
+    def has_client_stopped_reading(self, seconds: float) -> bool:
         """Whether the other side has left an answer unread for too long; ``seconds`` have passed since the last look.
 
         What it has not taken stays in the memory of this process.
@@ -100,9 +100,9 @@ def _close_slow_connections(loop: asyncio.AbstractEventLoop, state: Any) -> None
     for connection in list(state.connections):
         if not isinstance(connection, LimitedHttpProtocol):
             continue
-        if connection.stops_reading(EVERY):
+        if connection.has_client_stopped_reading(EVERY):
             connection.transport.abort()
-        elif connection.awaits_client:
+        elif connection.is_waiting_for_client:
             connection.waited_seconds += EVERY
             if connection.waited_seconds > PATIENCE + connection.received_bytes / MIN_BYTES_PER_SECOND:
                 connection.transport.close()

@@ -61,7 +61,7 @@ class Key:
 OPEN_KEY = Key("open", "no key asked for", "", frozenset({"admin"}), None, 0, None, None, None)
 
 
-def create(
+def create_key_in_store(
     store: Store,
     scopes: Iterable[str],
     experiments: Iterable[str] | None,
@@ -73,7 +73,7 @@ def create(
     """Create a key and return it; only its hash is stored. ``expires``: in milliseconds since 1970."""
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
-        _validation.choice("scope", scope, SCOPES)
+        _validation.check_choice("scope", scope, SCOPES)
     if not wanted:
         raise ValueError(f"a key needs a scope, one or more of {', '.join(SCOPES)}.")
     names = None if experiments is None else sorted(set(experiments))
@@ -83,7 +83,7 @@ def create(
     with store.write_transaction() as connection:
         connection.execute(
             insert(keys).values(
-                id=number, label=label, hash=_hash(secret), scopes=json.dumps(wanted),
+                id=number, label=label, hash=_hash_secret(secret), scopes=json.dumps(wanted),
                 experiments="*" if names is None else json.dumps(names), created=at, expires=expires,
             )
         )  # fmt: skip
@@ -91,7 +91,7 @@ def create(
     return f"pmb_{number}_{secret}"
 
 
-def revoke(store: Store, number: str, who: str) -> None:
+def revoke_key_in_store(store: Store, number: str, who: str) -> None:
     """Revoke a key; after at most a second every process refuses it."""
     at = store.now_ms()
     with store.write_transaction() as connection:
@@ -103,7 +103,7 @@ def revoke(store: Store, number: str, who: str) -> None:
         store.write_audit(connection, who, "revoke key", None, json.dumps({"key": number}))
 
 
-def rotate(store: Store, number: str, who: str, *, grace: float) -> str:
+def rotate_key_in_store(store: Store, number: str, who: str, *, grace: float) -> str:
     """Create a key for the same as another one, which stays good for ``grace`` seconds; return the new key."""
     at = store.now_ms()
     old = next((key for key in list_keys(store) if key.id == number and key.is_valid(at)), None)
@@ -115,9 +115,9 @@ def rotate(store: Store, number: str, who: str, *, grace: float) -> str:
             "has it (pmbandits key list shows it), and make another with pmbandits key create."
         )
     lifetime = None if old.expires is None else at + old.expires - old.created
-    new = create(store, sorted(old.scopes), old.experiments, old.label, who, expires=lifetime)
+    new = create_key_in_store(store, sorted(old.scopes), old.experiments, old.label, who, expires=lifetime)
     if grace <= 0.0:
-        revoke(store, number, who)
+        revoke_key_in_store(store, number, who)
         return new
     end = min(at + int(1000 * grace), old.expires or MAX_TIME)
     with store.write_transaction() as connection:
@@ -147,7 +147,7 @@ def list_keys(store: Store) -> list[Key]:
     ]  # fmt: skip
 
 
-def _hash(secret: str) -> str:
+def _hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -179,14 +179,14 @@ class KeyCache:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await asyncio.to_thread(self._store_last_use)
+        await asyncio.to_thread(self._write_last_use_of_keys)
         self._thread.shutdown()
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @property
-    def seconds_since_read(self) -> float:
+    def seconds_since_keys_were_read(self) -> float:
         """For how many seconds the store has not been heard of."""
         return time.monotonic() - self._last_read
 
@@ -196,13 +196,13 @@ class KeyCache:
             await asyncio.sleep(REFRESH_SECONDS / 2)
             turns += 1
             if turns % 20 == 0 and (writing is None or writing.done()):  # it may have to wait, and is in no hurry
-                writing = asyncio.create_task(asyncio.to_thread(self._store_last_use))
+                writing = asyncio.create_task(asyncio.to_thread(self._write_last_use_of_keys))
             try:
                 await self._in_thread(self._load_keys)
             except Exception as error:  # the store is away: the keys of a moment ago must do
                 log.warning("keys could not be read: %s", type(error).__name__)
 
-    async def _reload(self) -> None:
+    async def _reload_keys(self) -> None:
         """Read the keys, if nobody began to do so after this call; twenty times a second at most."""
         called = time.monotonic()
         async with self._reload_lock:
@@ -225,7 +225,7 @@ class KeyCache:
         """The time of the store now, as far as it is known here."""
         return int(self._clock_ahead + 1000.0 * time.monotonic())
 
-    def _store_last_use(self) -> None:
+    def _write_last_use_of_keys(self) -> None:
         used, self._used = self._used, {}
         if not used:
             return
@@ -257,16 +257,16 @@ class KeyCache:
         return None
 
     async def _look_up(self, authorization: bytes, browser: bool) -> Key | None:
-        token = _parse_token(authorization, browser)
+        token = _parse_key_and_secret(authorization, browser)
         if token is None:
             return None
         number, secret = token
         key = self._keys.get(number)
         if key is None:  # it may be new
-            await self._reload()
+            await self._reload_keys()
             key = self._keys.get(number)
         known = key.hash if key is not None else "0" * 64
-        if not hmac.compare_digest(_hash(secret), known) or key is None or not key.is_valid(self._now_ms()):
+        if not hmac.compare_digest(_hash_secret(secret), known) or key is None or not key.is_valid(self._now_ms()):
             return None
         self._used[number] = self._now_ms()
         return key
@@ -300,7 +300,7 @@ class KeyCache:
         return True
 
 
-def _parse_token(authorization: bytes, browser: bool) -> tuple[str, str] | None:
+def _parse_key_and_secret(authorization: bytes, browser: bool) -> tuple[str, str] | None:
     text = authorization.decode("latin-1")
     kind, _, rest = text.partition(" ")
     if kind.lower() == "bearer":

@@ -57,7 +57,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     scopes = _scopes_by_route(app)
     for path, routes in paths.items():
         for verb, route in routes.items():
-            _describe_answer(route, verb, path, known)
+            _add_answer_description(route, verb, path, known)
             route["responses"].pop("422", None)
             if path in _PUBLIC_PATHS:
                 route["security"] = []
@@ -81,7 +81,7 @@ def _scopes_by_route(app: FastAPI) -> dict[tuple[str, str], list[str]]:
     return out
 
 
-def _describe_answer(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict[str, Any]]) -> None:
+def _add_answer_description(route: dict[str, Any], verb: str, path: str, known: dict[Any, dict[str, Any]]) -> None:
     """Say how a good answer looks, and give an example."""
     route.pop("x-scope", None)
     sample = API_EXAMPLES[verb, path]

@@ -29,7 +29,7 @@ class PgPipeline:
         for name, words in statements.items():
             prepared = self._pg.prepare(name, words.encode())
             if prepared.status not in _SUCCESS:
-                raise _to_exception(prepared)
+                raise _exception_of_result(prepared)
         self._pg.nonblocking = 1
         self._pg.enter_pipeline_mode()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,7 +52,7 @@ class PgPipeline:
             raise psycopg.OperationalError("the connection is lost")
         loop, line = self._loop, self._pg
         self._results, self._finished = [], loop.create_future()
-        timeout = loop.call_later(ANSWER_TIMEOUT, self._mark_broken, f"no answer for {ANSWER_TIMEOUT:g} s")
+        timeout = loop.call_later(ANSWER_TIMEOUT, self._close_as_broken, f"no answer for {ANSWER_TIMEOUT:g} s")
         try:
             for name, given in steps:
                 line.send_query_prepared(name, given)
@@ -61,14 +61,14 @@ class PgPipeline:
                 loop.add_writer(self._socket, self._on_writable)
             await self._finished
         except psycopg.OperationalError as error:
-            self._mark_broken(str(error))
+            self._close_as_broken(str(error))
             raise
         finally:
             timeout.cancel()
             self._finished = None
         for result in self._results:
             if result.status not in _SUCCESS:
-                raise _to_exception(result)
+                raise _exception_of_result(result)
         return self._results
 
     def rows(self, result: pq.abc.PGresult) -> list[Any]:
@@ -81,7 +81,7 @@ class PgPipeline:
 
     def close(self) -> None:
         """Hang up: the server rolls back what is open, and gives locks back."""
-        self._mark_broken("the connection is closed")
+        self._close_as_broken("the connection is closed")
 
     # ---- what the event loop calls --------------------------------------------------------------------------
     def _on_readable(self) -> None:
@@ -89,10 +89,10 @@ class PgPipeline:
             self._pg.consume_input()
             self._read_results()
         except psycopg.OperationalError as error:
-            self._mark_broken(str(error))
+            self._close_as_broken(str(error))
             return
         if self._pg.status == pq.ConnStatus.BAD:
-            self._mark_broken(self._pg.get_error_message())
+            self._close_as_broken(self._pg.get_error_message())
 
     def _read_results(self) -> None:
         """Take all results that are there; the one after the last says that there are no more."""
@@ -116,12 +116,12 @@ class PgPipeline:
         try:
             left = self._pg.flush()
         except psycopg.OperationalError as error:
-            self._mark_broken(str(error))
+            self._close_as_broken(str(error))
             return
         if not left and self._loop is not None:
             self._loop.remove_writer(self._socket)
 
-    def _mark_broken(self, why: str) -> None:
+    def _close_as_broken(self, why: str) -> None:
         if not self.broken:
             self.broken = True
             if self._loop is not None and not self._loop.is_closed():
@@ -131,10 +131,12 @@ class PgPipeline:
                 self._connection.close()
         if self._finished is not None and not self._finished.done():
             known = next((result for result in self._results if result.status not in _SUCCESS), None)
-            self._finished.set_exception(psycopg.OperationalError(why) if known is None else _to_exception(known))
+            self._finished.set_exception(
+                psycopg.OperationalError(why) if known is None else _exception_of_result(known)
+            )
 
 
-def _to_exception(result: pq.abc.PGresult) -> psycopg.Error:
+def _exception_of_result(result: pq.abc.PGresult) -> psycopg.Error:
     """What went wrong, by its code."""
     code = result.error_field(pq.DiagnosticField.SQLSTATE)
     kind: type[psycopg.Error] = psycopg.DatabaseError
@@ -152,10 +154,10 @@ def encode_value(value: float | str | None) -> bytes | None:
 
 def encode_array(values: Iterable[float | str | None]) -> bytes:
     """Values as a PostgreSQL array literal."""
-    return ("{" + ",".join(map(_array_element, values)) + "}").encode()
+    return ("{" + ",".join(map(_array_literal_element, values)) + "}").encode()
 
 
-def _array_element(value: float | str | None) -> str:
+def _array_literal_element(value: float | str | None) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):

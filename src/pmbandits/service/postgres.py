@@ -24,7 +24,7 @@ from pmbandits.service.events import (
     check_not_behind,
 )
 from pmbandits.service.pg_pipeline import PgPipeline, Step, encode_array, encode_value
-from pmbandits.service.schema import LOCK, check_version
+from pmbandits.service.schema import LOCK, check_schema_version
 
 SETTINGS = (
     "SET synchronous_commit = on",
@@ -39,7 +39,7 @@ _INSERT_EVENTS = "INSERT INTO events (exp, seq, kind, ticket, arm, value, at, da
 _SELECT_FROM = SELECT_FROM.replace("?", "%s")
 
 
-def _number_placeholders(words: str) -> str:
+def _with_numbered_placeholders(words: str) -> str:
     """A statement with $1, $2, … in place of question marks."""
     parts = words.split("?")
     return parts[0] + "".join(f"${k}{part}" for k, part in enumerate(parts[1:], 1))
@@ -49,7 +49,7 @@ STATEMENTS = {
     b"begin": "BEGIN",
     b"lock": f"SELECT pg_advisory_xact_lock({LOCK}, $1::int)",
     b"store": "SELECT version, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM schema_version",
-    b"from": _number_placeholders(SELECT_FROM),
+    b"from": _with_numbered_placeholders(SELECT_FROM),
     b"arms": "SELECT seq, arm FROM events WHERE exp = $1 AND kind IN (0, 3) AND seq = ANY($2::bigint[])",
     b"told": "SELECT ticket, value, seq FROM events WHERE exp = $1 AND kind = 1 AND ticket IS NOT NULL "
     "AND ticket = ANY($2::bigint[]) UNION ALL SELECT ticket, value, seq FROM events "
@@ -63,7 +63,10 @@ STATEMENTS = {
     + "SELECT * FROM unnest("
     + ", ".join(f"${k}::{kind}[]" for k, kind in enumerate(_COLUMNS, 1))
     + ")",
-    **{table.encode(): _number_placeholders(INSERT[table]) for table in ("requests", "units", "statuses", "audit")},
+    **{
+        table.encode(): _with_numbered_placeholders(INSERT[table])
+        for table in ("requests", "units", "statuses", "audit")
+    },
     b"commit": "COMMIT",
     b"rollback": "ROLLBACK",
 }
@@ -130,8 +133,10 @@ class PostgresTransaction:
                 steps.append((b"places", (exp, encode_array(lookup.units))))
         answers = iter((await pg_pipeline.run(steps))[1 + len(lookups) :])
         ((version, self.at),) = pg_pipeline.rows(next(answers))
-        check_version(version)
-        return [_read_lookup(lookup, (pg_pipeline.rows(result) for result in answers)) for lookup in lookups]
+        check_schema_version(version)
+        return [
+            _lookup_result_from_rows(lookup, (pg_pipeline.rows(result) for result in answers)) for lookup in lookups
+        ]
 
     async def _commit(self, batch: WriteBatch) -> None:
         assert self._pipeline is not None
@@ -177,7 +182,7 @@ class PostgresTransaction:
                 self._reader.close()
 
 
-def _read_lookup(lookup: Lookup, rows: Iterator[list[Any]]) -> LookupResult:
+def _lookup_result_from_rows(lookup: Lookup, rows: Iterator[list[Any]]) -> LookupResult:
     found = LookupResult(new_events=next(rows))
     check_not_behind(lookup, found.new_events)
     if lookup.tickets:

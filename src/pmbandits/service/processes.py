@@ -56,7 +56,7 @@ def _end_process_now() -> None:
     os._exit(1)
 
 
-def end_with_parent() -> None:
+def stop_when_parent_is_gone() -> None:
     """Let this process stop when the one that started it is gone: else it would keep the port, and nobody knew it."""
     parent = multiprocessing.parent_process()
     if parent is None:

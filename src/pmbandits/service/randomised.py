@@ -64,7 +64,7 @@ class Draws:
         """The arm of the ask with this event number, and the probability with which it was drawn among these."""
         weights = [(arm, self.probabilities[arm]) for arm in candidates]
         total = sum(p for _, p in weights)
-        left = uniform(self.root, seq) * total
+        left = uniform_from_numbers(self.root, seq) * total
         for arm, p in weights:
             left -= p
             if left < 0.0:
@@ -90,7 +90,7 @@ class Draws:
         )
 
 
-def new_probabilities(policy: Policy) -> str:
+def probabilities_event_data(policy: Policy) -> str:
     """The probabilities that follow from a policy now, as the data of an event."""
     since, mixture = rounds_since_arms_changed_and_mixture(policy)
     playing = set(policy.playing)
@@ -101,7 +101,7 @@ def new_probabilities(policy: Policy) -> str:
     return json.dumps({"round": policy.t, "probabilities": ((1.0 - floor) * weights + floor * plays / k).tolist()})
 
 
-def uniform(root: int, seq: int) -> float:
+def uniform_from_numbers(root: int, seq: int) -> float:
     """A number in [0, 1) with 53 bits, which follows from two whole numbers."""
     digest = hashlib.blake2b(root.to_bytes(8, "little") + seq.to_bytes(8, "little"), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53

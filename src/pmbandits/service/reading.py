@@ -25,7 +25,7 @@ PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand 
 COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 
 
-def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
+def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     """Shares wanted and played, estimates with bands, certainty, an explanation, and a forecast if one is wanted."""
     mixture, pulls, pending, t = policy.mixture, policy.pulls, policy.pending, policy.t
     playing, limits = policy.playing, policy.limits
@@ -39,12 +39,12 @@ def state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
                 "pending": int(pending[i]),
                 "played": float(pulls[i] / t) if t else None,
                 "wanted": float(mixture[i]),
-                **_estimate_dict(estimate),
+                **_arm_estimate_to_dict(estimate),
             }
             for i, (name, estimate) in enumerate(zip(policy.names, policy.estimates, strict=True))
         ],
         "limits": None if limits is None else str(limits),
-        "certainty": _certainty_dict(policy),
+        "certainty": _certainty_to_dict(policy),
         "explanation": policy.explain(),
         "forecast": None,
     }
@@ -68,7 +68,7 @@ def single_arm_utilities(policy: Policy) -> list[dict[str, float] | None]:
     return out
 
 
-def _estimate_dict(estimate: ArmEstimate) -> dict[str, Any]:
+def _arm_estimate_to_dict(estimate: ArmEstimate) -> dict[str, Any]:
     """The curve of an arm at points that tell most of it, with its band."""
     found: dict[str, Any] = {"rewards": estimate.n, "mean": estimate.mean}
     if estimate.n:
@@ -84,7 +84,7 @@ def _estimate_dict(estimate: ArmEstimate) -> dict[str, Any]:
     return found
 
 
-def _certainty_dict(policy: Policy) -> dict[str, Any] | None:
+def _certainty_to_dict(policy: Policy) -> dict[str, Any] | None:
     if policy.confidence is None:
         return None
     sure = policy.certainty()
@@ -102,10 +102,10 @@ def log(
         .limit(limit)
     )
     with store.engine.connect() as connection:
-        return [_event_dict(row, names) for row in connection.execute(wanted)]
+        return [_event_row_to_dict(row, names) for row in connection.execute(wanted)]
 
 
-def _event_dict(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _event_row_to_dict(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
     seq, at, kind, ticket, arm, value, data = row
     asked = kind in (ASK, ASKED)
     return {

@@ -35,7 +35,7 @@ from pmbandits.service.events import (
     TELL,
     StoredEvent,
 )
-from pmbandits.service.randomised import Draws, new_probabilities
+from pmbandits.service.randomised import Draws, probabilities_event_data
 from pmbandits.supports import Support
 
 _REPLAYED = (ASK, TELL, ASKED)
@@ -116,7 +116,7 @@ class PolicyReplay:
         if self.draws is None or not self.draws.is_due(self.policy):
             return None
         self.draws.candidates(self.policy, among)  # an ask that will be refused changes nothing
-        data = new_probabilities(self.policy)
+        data = probabilities_event_data(self.policy)
         self.draws = self.draws.with_new_probabilities(data)
         return data
 
@@ -190,7 +190,7 @@ class PolicyReplay:
 
     def _replay_asks_and_tells(self, rows: Sequence[StoredEvent], kinds: NDArray[np.int64]) -> int:
         """Asks and tells that come one after the other, with one call of compiled code."""
-        self._check_no_gap(rows)
+        self._check_no_missing_event(rows)
         told = kinds == TELL
         arms = np.array([row[3] for row in rows], dtype=np.int64)
         rewards = np.where(told, np.array([row[4] for row in rows], dtype=np.float64), np.nan)
@@ -220,7 +220,7 @@ class PolicyReplay:
 
     def _apply_single_event(self, row: StoredEvent) -> None:
         seq, kind, _ticket, arm, value, data, digest = row
-        self._check_no_gap([row])
+        self._check_no_missing_event([row])
         if kind == RETELL:
             assert arm is not None and value is not None and data is not None
             self.policy.retell(arm, json.loads(data), value)
@@ -230,7 +230,7 @@ class PolicyReplay:
             self.control(kind, data)
         self.seen, self.digest = seq, digest
 
-    def _check_no_gap(self, rows: Sequence[StoredEvent]) -> None:
+    def _check_no_missing_event(self, rows: Sequence[StoredEvent]) -> None:
         first, last = rows[0][0], rows[-1][0]
         if first != self.seen + 1 or last != self.seen + len(rows):
             raise MissingEvent(

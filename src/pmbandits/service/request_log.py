@@ -79,7 +79,7 @@ def log_request(route: str, status: int, seconds: float) -> None:
         log.log(level, "request %s: status %d after %.3f s", route, status, seconds, extra={"fields": fields})
 
 
-def with_traces(app: Any) -> Any:
+def with_opentelemetry_traces(app: Any) -> Any:
     """The application with OpenTelemetry's spans, if its packages are installed and its variables are set."""
     if not any(name.startswith("OTEL_") for name in os.environ):
         return app

@@ -13,9 +13,9 @@ import uvicorn
 from pmbandits.service.api import create_app
 from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
-from pmbandits.service.processes import Supervisor, end_with_parent
+from pmbandits.service.processes import Supervisor, stop_when_parent_is_gone
 from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
-from pmbandits.service.request_log import with_traces, write_log
+from pmbandits.service.request_log import with_opentelemetry_traces, write_log
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import RETRY_PAUSES, open_store
 
@@ -61,8 +61,8 @@ def app() -> App:
     _raise_file_limit()
     settings = Settings(**json.loads(os.environ[_SETTINGS_VARIABLE]))
     write_log(settings.log_format, settings.log_level)
-    end_with_parent()
-    application: App = with_traces(create_app(settings))
+    stop_when_parent_is_gone()
+    application: App = with_opentelemetry_traces(create_app(settings))
     return application
 
 

@@ -155,7 +155,7 @@ class WrongVersion(ValueError):
         )
 
 
-def check_version(found: int) -> None:
+def check_schema_version(found: int) -> None:
     """Raise WrongVersion if tables of this version cannot be used."""
     if found != VERSION:
         raise WrongVersion(found)
@@ -170,7 +170,7 @@ def do_tables_exist(connection: Connection) -> bool:
                 f"the store has tables that this pmbandits did not make ({', '.join(strangers)}); take an empty one."
             )
         return False
-    check_version(connection.execute(select(schema_version.c.version)).scalar() or 0)
+    check_schema_version(connection.execute(select(schema_version.c.version)).scalar() or 0)
     return True
 
 

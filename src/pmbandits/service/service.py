@@ -22,7 +22,7 @@ from pmbandits.service.experiment import (
     CommittedExperiment,
     LiveExperiment,
     Refused,
-    check_size_of_limits,
+    refuse_limits_too_long_to_read,
     rehearse_admin_action,
 )
 from pmbandits.service.experiment_cache import ExperimentCache
@@ -118,7 +118,7 @@ class Service:
                 "experiments that run: %d; what they need is compiled at the first start, for a minute", len(running)
             )
         for record in running:
-            await self._warm_up(record.name)
+            await self._warm_up_experiment(record.name)
         self.group_commit.start()
         self.history_writer.start()
         self._look_task = asyncio.get_running_loop().create_task(self._sample_metrics_forever())
@@ -141,7 +141,7 @@ class Service:
                 raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
         return future.result()
 
-    async def _warm_up(self, name: str) -> None:
+    async def _warm_up_experiment(self, name: str) -> None:
         began = time.perf_counter()
         try:
             reading = asyncio.ensure_future(self.experiment_cache.find(name))
@@ -219,7 +219,7 @@ class Service:
     @property
     def _seconds_without_store(self) -> float:
         """For how many seconds the store has not answered, or not brought to disk what it was given."""
-        return max(self.key_cache.seconds_since_read, self.group_commit.current_commit_seconds)
+        return max(self.key_cache.seconds_since_keys_were_read, self.group_commit.current_commit_seconds)
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live_experiment_or_refuse(self, name: str) -> LiveExperiment:
@@ -284,7 +284,7 @@ class Service:
 
     async def compile_limits(self, now: CommittedExperiment, given: Any, is_gone: IsGone) -> None:
         """Work new limits of an experiment out in another process, before anything is done with them here."""
-        check_size_of_limits(given)
+        refuse_limits_too_long_to_read(given)
         arms = list(now.replay.policy.names)
         await self.compile({**now.record.spec, "arms": arms, "shares": given}, is_gone)
 

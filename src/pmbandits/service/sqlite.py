@@ -25,7 +25,7 @@ from pmbandits.service.events import (
     WriteBatch,
     check_not_behind,
 )
-from pmbandits.service.schema import check_version
+from pmbandits.service.schema import check_schema_version
 
 try:
     import fcntl
@@ -56,7 +56,7 @@ class StoreFileGone(sqlite3.OperationalError):
         super().__init__(f"the file {str(path)!r} is gone, or another one is in its place; put it back, or start anew")
 
 
-def file_identity(path: Path) -> tuple[int, int]:
+def file_device_and_inode(path: Path) -> tuple[int, int]:
     """Which file this is, whatever it is called."""
     try:
         found = os.stat(path)
@@ -246,7 +246,7 @@ class SqliteTransaction:
     def __init__(self, path: Path) -> None:
         self._path, self._write_lock, self._locked = path, WriteLock(path), False
         self._connection = connect(path)
-        self._file = file_identity(path)
+        self._file = file_device_and_inode(path)
         self._connection.execute("PRAGMA busy_timeout = 0")  # see _wait_and_begin
         self._commit_seconds = 0.0  # seconds that a commit took lately
         self._thread = WriterThread()
@@ -289,9 +289,9 @@ class SqliteTransaction:
         self._locked = True
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if file_identity(self._path) != self._file:
+            if file_device_and_inode(self._path) != self._file:
                 raise StoreFileGone(self._path)
-            check_version(self._connection.execute("SELECT version FROM schema_version").fetchone()[0])
+            check_schema_version(self._connection.execute("SELECT version FROM schema_version").fetchone()[0])
             self.at = time.time_ns() // 1_000_000  # a file is on one machine, so its clock is that of the store
             return [self._look_up(lookup) for lookup in lookups]
         except BaseException:

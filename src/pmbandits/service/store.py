@@ -22,7 +22,14 @@ from pmbandits import __version__, _validation
 from pmbandits.service import schema
 from pmbandits.service.events import CREATE, PROBABILITIES, RUNNING, Transaction
 from pmbandits.service.randomised import Draws, initial_draws_of_spec
-from pmbandits.service.sqlite import BUSY_TIMEOUT, PRAGMAS, SqliteTransaction, StoreFileGone, WriteLock, file_identity
+from pmbandits.service.sqlite import (
+    BUSY_TIMEOUT,
+    PRAGMAS,
+    SqliteTransaction,
+    StoreFileGone,
+    WriteLock,
+    file_device_and_inode,
+)
 
 log = logging.getLogger("pmbandits.service")
 DEFAULT_URL = "sqlite:///experiments.db"
@@ -94,11 +101,11 @@ class Store:
         self.engine = self._create_engine()
         with self.engine.connect() as connection:
             made = schema.do_tables_exist(connection)
-        self._file = None if self._path is None else file_identity(self._path)
+        self._file = None if self._path is None else file_device_and_inode(self._path)
         if not made and not make:
             raise ValueError(f"there are no experiments in {self.display_url}, not even tables for them.")
         if not made:
-            self._make_tables()
+            self._create_tables_if_missing()
 
     @property
     def display_url(self) -> str:
@@ -118,7 +125,7 @@ class Store:
 
         return engine
 
-    def _make_tables(self) -> None:
+    def _create_tables_if_missing(self) -> None:
         with self.write_transaction() as connection:
             self.lock_experiment(connection, 0)
             if not schema.do_tables_exist(connection):
@@ -147,7 +154,7 @@ class Store:
             with nullcontext() if write_lock is None else write_lock, self.engine.begin() as connection:
                 if write_lock is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
-                    if file_identity(self._path) != self._file:
+                    if file_device_and_inode(self._path) != self._file:
                         raise StoreFileGone(self._path)
                 yield connection
         finally:
@@ -238,7 +245,7 @@ class Store:
         return draws if data is None else draws.with_new_probabilities(data)
 
     # ---- saved policies --------------------------------------------------------------------------------
-    def snapshot(self, exp: int, upto: int | None = None) -> Snapshot | None:
+    def newest_snapshot(self, exp: int, upto: int | None = None) -> Snapshot | None:
         """The newest saved policy, or the newest up to an event."""
         table = schema.snapshots
         wanted = select(table.c.seq, table.c.digest, table.c.content).where(table.c.exp == exp)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates.change_detector import ChangeDetector
-from pmbandits.service.reading import state
+from pmbandits.service.reading import experiment_state
 from pmbandits.service.replay import policy_from_spec
 
 ROUNDS = 600
@@ -24,7 +24,7 @@ _COMMAND = (sys.executable, "-m", "pmbandits.service.warmup")
 _warmed: set[str] = set()
 
 
-def warm(policy: Policy) -> None:
+def warm_up_new_policy(policy: Policy) -> None:
     """Play and read a new policy of the same kind once, so that all that requests need is compiled and in memory."""
     kind = json.dumps(
         [policy.name, repr(policy.metric), repr(policy.support), policy.options, policy.n_arms], default=repr
@@ -44,7 +44,7 @@ def warm(policy: Policy) -> None:
             if time.monotonic() - began > PLAY_SECONDS:
                 break
         fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
-        state(fresh)
+        experiment_state(fresh)
         ChangeDetector().extend(np.linspace(0.0, 1.0, 100))
     _warmed.add(kind)
 
@@ -91,4 +91,4 @@ async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIME
 
 
 if __name__ == "__main__":
-    warm(policy_from_spec(json.load(sys.stdin)))
+    warm_up_new_policy(policy_from_spec(json.load(sys.stdin)))

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._random import GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox
+from pmbandits._random import GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox_random_words
 from pmbandits._validation import FloatArray
-from pmbandits.engine._calls import INVALID_CHOICE, choose_checked, update_by_address
+from pmbandits.engine._calls import INVALID_CHOICE, choose_arm_or_invalid, update_by_address
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
@@ -158,7 +158,9 @@ def draw_next_reward(arm: int, rewards: RewardArrays) -> float:
         return rewards.blocks[arm, n % size]
     word_index, key, words = n & 3, rewards.key, rewards.words
     if word_index == 0 and kind != BETA:
-        w0, w1, w2, w3 = philox(key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
+        w0, w1, w2, w3 = philox_random_words(
+            key[0], key[1], np.uint64(n >> 2), np.uint64(arm), np.uint64(0), np.uint64(PLAIN)
+        )
         words[arm, 0], words[arm, 1], words[arm, 2], words[arm, 3] = w0, w1, w2, w3
     rewards.used[arm] = n + 1
     u = np.float64(words[arm, word_index] >> np.uint64(11)) * TO_UNIT
@@ -171,7 +173,7 @@ def draw_next_reward(arm: int, rewards: RewardArrays) -> float:
 
 
 @kernel
-def fill_rewards(arm: int, count: int, rewards: RewardArrays, out: FloatArray, at: int) -> int:
+def fill_next_rewards(arm: int, count: int, rewards: RewardArrays, out: FloatArray, at: int) -> int:
     """Write the next ``count`` rewards of one arm into ``out`` from ``at`` on; return how many were made."""
     rewards, out = without_refcount(rewards), without_refcount(out)
     for j in range(count):
@@ -204,7 +206,7 @@ def record_checkpoint(s: Any, policy: PolicyKernels, used: IntArray, trial: Tria
 
 
 @kernel
-def play(policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, stop: int) -> int:
+def play_until_stopped(policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, stop: int) -> int:
     """Play until the last checkpoint or the round ``stop``, or until memory or rewards run out; return why it stopped.
 
     The reward of a round reaches the policy before its next choice.
@@ -221,7 +223,7 @@ def play(policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, stop:
         while t < stop_at:
             arm = waiting
             if arm < 0:
-                arm = choose_checked(policy.memory, policy.choose)
+                arm = choose_arm_or_invalid(policy.memory, policy.choose)
                 if arm == INVALID_CHOICE:
                     return INVALID_ARM
             bandit_arm = policy.bandit_arms[arm]
@@ -278,7 +280,7 @@ class DelayArrays(NamedTuple):
 
 
 @step("table of ints, int, int, int -> bool")
-def comes_before(heap: IntArray, row: int, due: int, pulled: int) -> bool:
+def is_due_before(heap: IntArray, row: int, due: int, pulled: int) -> bool:
     """Whether the reward in a row of the heap comes before one that is due then and was pulled then."""
     return heap[row, DUE_ROUND] < due or (heap[row, DUE_ROUND] == due and heap[row, PULL_ROUND] < pulled)
 
@@ -300,7 +302,7 @@ def push_reward(
     It was pulled from this arm of the bandit in the round ``pulled``, and comes after the round ``due``.
     """
     slot = size
-    while slot > 0 and not comes_before(heap, (slot - 1) // 2, due, pulled):
+    while slot > 0 and not is_due_before(heap, (slot - 1) // 2, due, pulled):
         copy_heap_row(heap, heap_rewards, (slot - 1) // 2, slot)
         slot = (slot - 1) // 2
     heap[slot, DUE_ROUND], heap[slot, PULL_ROUND], heap[slot, PULLED_ARM], heap_rewards[slot] = due, pulled, arm, reward
@@ -312,9 +314,9 @@ def pop_reward(heap: IntArray, heap_rewards: FloatArray, size: int) -> None:
     last = size - 1
     slot, child = 0, 1
     while child < last:
-        if child + 1 < last and comes_before(heap, child + 1, heap[child, DUE_ROUND], heap[child, PULL_ROUND]):
+        if child + 1 < last and is_due_before(heap, child + 1, heap[child, DUE_ROUND], heap[child, PULL_ROUND]):
             child += 1
-        if not comes_before(heap, child, heap[last, DUE_ROUND], heap[last, PULL_ROUND]):
+        if not is_due_before(heap, child, heap[last, DUE_ROUND], heap[last, PULL_ROUND]):
             break
         copy_heap_row(heap, heap_rewards, child, slot)
         slot, child = child, 2 * child + 1
@@ -325,7 +327,7 @@ def pop_reward(heap: IntArray, heap_rewards: FloatArray, size: int) -> None:
 def play_delayed(
     policy: PolicyKernels, rewards: RewardArrays, trial: TrialRecord, delays: DelayArrays, stop: int
 ) -> int:
-    """Play as ``play`` does, but the policy gets a reward only after the round in which it is due.
+    """Play as ``play_until_stopped`` does, but the policy gets a reward only after the round in which it is due.
 
     The reward of an arm that does not play now stays at the top of the heap: the caller passes it to the policy and
     removes it.
@@ -360,7 +362,7 @@ def play_delayed(
                 if size == heap_rewards.size:
                     cursor[ROUND], cursor[QUEUE_SIZE] = t, size
                     return QUEUE_FULL
-                arm = choose_checked(policy.memory, policy.choose)
+                arm = choose_arm_or_invalid(policy.memory, policy.choose)
                 if arm == INVALID_CHOICE:
                     return INVALID_ARM
             bandit_arm = policy.bandit_arms[arm]

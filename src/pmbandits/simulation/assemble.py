@@ -83,7 +83,7 @@ class RegretScorer:
         return TrialScores(utility / t, (best_total - utility) / t, declared)
 
 
-def assemble(experiment: Experiment, results: Results) -> Run:
+def assemble_run(experiment: Experiment, results: Results) -> Run:
     """Return the run: a table of all results, ordered by policy, horizon, trial and checkpoint.
 
     Regret is worked out here, trial by trial, from the pulls: the same numbers wherever the pulls came from.

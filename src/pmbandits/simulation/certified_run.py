@@ -10,7 +10,7 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.policy import Policy
-from pmbandits.engine.stopping import goal_met, is_within_set_horizon, parse_goal, require_guarantee
+from pmbandits.engine.stopping import is_goal_met, is_within_set_horizon, parse_goal, require_guarantee
 from pmbandits.simulation.progress import ProgressBar
 
 CHECK_FRACTION = 50  # certainty is checked again after t // CHECK_FRACTION more rounds
@@ -79,7 +79,7 @@ def run_until(
     goal = parse_goal(regret)
     require_guarantee(policy)
     if most is not None:
-        most = _validation.whole("most", most, 0)
+        most = _validation.check_whole_number("most", most, 0)
     if not callable(pull):
         raise TypeError(f"pull must be a function that is given an arm and returns its reward, got {pull!r}.")
     rounds, next_check = 0, 0
@@ -89,12 +89,12 @@ def run_until(
                 if rounds >= next_check or rounds == most:
                     mixture, valid = policy.mixture, is_within_set_horizon(policy)
                     found_certainty = policy.certainty(mixture)
-                    certain = valid and goal_met(goal, found_certainty)
+                    certain = valid and is_goal_met(goal, found_certainty)
                     if certain or not valid or rounds == most:
                         return Stop(certain, rounds, mixture, found_certainty)
                     next_check = rounds + max(1, policy.t // CHECK_FRACTION)
                     if bar.shown:
-                        bar.set_progress(rounds, _expected_total_rounds(policy, regret, most, rounds))
+                        bar.set_progress(rounds, _estimate_total_rounds(policy, regret, most, rounds))
                 arm = policy.ask()
                 policy.tell(arm, pull(arm))
                 rounds += 1
@@ -103,7 +103,7 @@ def run_until(
             policy.save(save)
 
 
-def _expected_total_rounds(policy: Policy, regret: float | str, most: int | None, rounds: int) -> int:
+def _estimate_total_rounds(policy: Policy, regret: float | str, most: int | None, rounds: int) -> int:
     """Estimate the total number of rounds, for the progress bar."""
     more = policy.forecast(regret).rounds
     return min(int(rounds + more) if more < UNKNOWN_TOTAL else UNKNOWN_TOTAL, UNKNOWN_TOTAL if most is None else most)

@@ -88,7 +88,7 @@ def decompose_regret(
     rank: int = 1,
 ) -> Decomposition:
     """Split the regret of a policy into estimation and selection, as :meth:`Run.decomposition` documents."""
-    rank = _validation.whole("rank", rank, 1)
+    rank = _validation.check_whole_number("rank", rank, 1)
     if not run.is_stationary:
         raise ValueError(
             "in this run arms change, or come and go, so its regret has no such two parts; simulate arms that do not."
@@ -99,13 +99,13 @@ def decompose_regret(
     assert isinstance(bandit, Bandit)
     points: FloatArray | None
     if epsilon is not None:
-        kind = "etc" if grid is None else _validation.choice("grid", grid, ["etc", "ucb"])
+        kind = "etc" if grid is None else _validation.check_choice("grid", grid, ["etc", "ucb"])
         points = etc_grid(bandit.n_arms, epsilon) if kind == "etc" else ucb_grid(bandit.n_arms, epsilon)
         text = f"{len(points)} mixtures of the {kind} grid with ε = {epsilon:.4g}"
     elif grid is not None:
         raise ValueError(f"grid={grid!r} was given without epsilon; give the spacing of the grid, too.")
     else:
-        points, text = _grid_of_policy(run, policy, horizon)
+        points, text = _grid_of_policy_and_description(run, policy, horizon)
     best = run.best.value
     of_grid = best
     if points is not None:
@@ -116,7 +116,7 @@ def decompose_regret(
     return Decomposition(policy, horizon, text, best, of_grid, t, regret)
 
 
-def _grid_of_policy(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, str]:
+def _grid_of_policy_and_description(run: Run, label: str, horizon: int) -> tuple[FloatArray | None, str]:
     """Return the grid from which a policy of the run chose (``None`` for all mixtures), and its description."""
     entry: dict[str, Any] = next(p for p in run.spec["policies"] if p["label"] == label)
     name, count = entry["policy"], run.bandit.n_arms

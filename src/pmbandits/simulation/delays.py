@@ -42,7 +42,7 @@ class Delays:
         """Parse the ``delay`` argument of :func:`simulate`; ``None`` if no reward is delayed."""
         if isinstance(delay, Mapping):
             for name in delay:
-                _validation.choice("delay", name, names, kind="arm")
+                _validation.check_choice("delay", name, names, kind="arm")
             given = tuple(_parse_delay(delay.get(name, 0), f"delay of {name}") for name in names)
         else:
             given = (_parse_delay(delay, "delay"),)
@@ -117,7 +117,7 @@ class DelayTable:
 
 def _parse_delay(given: Any, name: str) -> Any:
     if _validation.is_number(given):
-        return _validation.whole(name, given, 0, NEVER)
+        return _validation.check_whole_number(name, given, 0, NEVER)
     if is_new_distribution(given):
         from pmbandits.tables.scipy_distributions import frozen_from_new_kind
 

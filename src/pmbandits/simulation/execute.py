@@ -20,12 +20,12 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.files import why_trial_is_impossible
-from pmbandits.simulation.journal import Journal, TrialResult, decode
+from pmbandits.simulation.journal import Journal, TrialResult, decode_trials
 from pmbandits.simulation.policy_specs import PolicySpec
-from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare
+from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare_experiment
 from pmbandits.simulation.run import Run
 from pmbandits.simulation.study import CostEstimate, Study, assemble_study, is_several, prepare_study, study_identity
-from pmbandits.simulation.workers import make_player, numbered_entries, play_missing_trials, resolve_n_jobs
+from pmbandits.simulation.workers import make_trial_player, numbered_entries, play_missing_trials, resolve_n_jobs
 from pmbandits.state.fields import PHASE_ENDS
 
 BACKENDS = ("threads", "processes", "dask")
@@ -193,10 +193,10 @@ def simulate(
     Run(mine, cirt; 5 trials, up to 1,000 rounds, seed 0)
     """
     import_optional("pyarrow", "simulations")
-    _validation.choice("backend", backend, BACKENDS)
+    _validation.check_choice("backend", backend, BACKENDS)
     jobs = resolve_n_jobs(n_jobs)
     several = is_several(metric) or is_several(bandit)
-    make = prepare_study if several else lambda *given, **more: {("", ""): prepare(*given, **more)}
+    make = prepare_study if several else lambda *given, **more: {("", ""): prepare_experiment(*given, **more)}
     made = make(
         metric, bandit, policies, horizon, trials, _validation.seed("seed", seed, LARGEST_SEED), checkpoints, delay,
         batch, schedule, shares=shares, cost=cost, budget=budget,
@@ -218,7 +218,7 @@ def simulate(
         with Journal(folder, identity) as journal:
             for number, experiment in enumerate(experiments):
                 _write_spec(folder / f"spec{f'-{number}' if several else ''}.json", experiment)
-            results = _read_journal(journal, experiments)
+            results = _read_finished_trials(journal, experiments)
             play_missing_trials(experiments, results, jobs, backend, progress, journal)
             found = assemble_study(made, results)
             if several:
@@ -230,13 +230,13 @@ def simulate(
     return found if several else found["", ""]
 
 
-def _read_journal(journal: Journal, experiments: Sequence[Experiment]) -> Results:
+def _read_finished_trials(journal: Journal, experiments: Sequence[Experiment]) -> Results:
     entries = numbered_entries(experiments)
     wanted = {(number, trial) for number, (experiment, _) in enumerate(entries) for trial in experiment.trials}
     known: Results = {}
     for payload in journal.records():
         try:
-            for row in decode(payload):
+            for row in decode_trials(payload):
                 if (row["entry"], row["trial"]) in wanted:
                     _check_journal_row(row, *entries[row["entry"]])
                     known[row["entry"], row["trial"]] = row
@@ -283,7 +283,7 @@ def estimate_cost(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
         short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
         seconds = []
         for n in short:
-            player = make_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
+            player = make_trial_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
             player.play(0)  # the first warms up
             seconds.append(min(player.play(trial).seconds for trial in (1, 2)))
         growth = 1.0

@@ -27,7 +27,7 @@ MAX_UNPACK_RATIO = 100
 _SLACK = 1e-6
 
 
-def with_provenance(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
+def table_with_provenance(table: pa.Table, provenance: Mapping[str, Any]) -> pa.Table:
     """Return the table with its provenance, and a checksum of both, in its metadata."""
     text = json.dumps(provenance, ensure_ascii=False, sort_keys=True).encode()
     return table.replace_schema_metadata({PROVENANCE_KEY: text, CHECKSUM_KEY: table_checksum(table, text)})

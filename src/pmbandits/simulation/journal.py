@@ -35,7 +35,7 @@ class Journal:
         self.path = folder / "journal.bin"
         self._file_header = MAGIC + identity.encode() + b"\n"
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(folder)
+        self._lock = _lock_folder(folder)
         try:
             self._open()
         except BaseException:
@@ -57,19 +57,19 @@ class Journal:
         if len(first) < len(self._file_header):  # new, or cut off before anything was finished
             self._file.seek(0)
             self._file.write(self._file_header)
-            self._flush()
+            self._flush_to_disk()
             fsync_folder(folder)
 
     def records(self) -> Iterator[bytes]:
         """All records that check out, oldest first; cuts off a damaged end."""
         size = os.fstat(self._file.fileno()).st_size
         at = len(self._file_header)
-        for payload, end in read_records(self._file, at, size):
+        for payload, end in read_journal_records(self._file, at, size):
             yield payload
             at = end
         if at < size:
             self._file.truncate(at)
-            self._flush()
+            self._flush_to_disk()
             warnings.warn(
                 f"{self.path.name} is damaged after {at:,} of {size:,} bytes; the rest is cut off and made again.",
                 JournalWarning,
@@ -80,9 +80,9 @@ class Journal:
         """Add a record; it is on the disk when this returns."""
         self._file.seek(0, os.SEEK_END)
         self._file.write(_RECORD_HEADER.pack(len(payload), hashlib.sha256(payload).digest()) + payload)
-        self._flush()
+        self._flush_to_disk()
 
-    def _flush(self) -> None:
+    def _flush_to_disk(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -94,7 +94,7 @@ class Journal:
         self._lock.close()
 
 
-def read_records(file: BinaryIO, at: int, size: int) -> Iterator[tuple[bytes, int]]:
+def read_journal_records(file: BinaryIO, at: int, size: int) -> Iterator[tuple[bytes, int]]:
     """The records of a journal of ``size`` bytes from byte ``at`` on, up to the first that is not whole.
 
     Each comes with the byte after it.
@@ -112,7 +112,7 @@ def read_records(file: BinaryIO, at: int, size: int) -> Iterator[tuple[bytes, in
         yield payload, at
 
 
-def _lock(folder: Path) -> TextIO:
+def _lock_folder(folder: Path) -> TextIO:
     """Admit one process to a folder, until the file that is returned is closed or the process ends."""
     file = (folder / ".lock").open("a")
     try:
@@ -150,7 +150,7 @@ class TrialResult(TypedDict):
     seconds: float
 
 
-def encode(rows: list[TrialResult]) -> bytes:
+def encode_trials(rows: list[TrialResult]) -> bytes:
     """Encode finished trials as the bytes of one journal record: a head, and three plain arrays for each."""
     parts: list[bytes] = []
     for row in rows:
@@ -161,7 +161,7 @@ def encode(rows: list[TrialResult]) -> bytes:
     return b"".join(parts)
 
 
-def decode(payload: bytes) -> list[TrialResult]:
+def decode_trials(payload: bytes) -> list[TrialResult]:
     """Decode the finished trials of a journal record; raise a ValueError if it holds anything else.
 
     Nothing is compressed, so what is read is never larger than the record.

@@ -19,7 +19,7 @@ from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle, utilities, utility_function
-from pmbandits.simulation.journal import MAGIC, decode, read_records
+from pmbandits.simulation.journal import MAGIC, decode_trials, read_journal_records
 from pmbandits.simulation.prepare import Checkpoints
 from pmbandits.simulation.run import Run
 
@@ -88,13 +88,13 @@ class FolderReader:
         self._known: tuple[Distortion, Bandit, OracleResult] | bool | None = False  # False: not looked for yet
         self._arm_utilities: FloatArray | None = None
         self._run: Run | None = None
-        self._forget_trials()
+        self._reset_finished_trials()
 
     def _spec_file_stamp(self) -> tuple[int, int]:
         found = self._spec_file.stat()
         return found.st_mtime_ns, found.st_size
 
-    def _forget_trials(self) -> None:
+    def _reset_finished_trials(self) -> None:
         self._offset, self.finished_trials = 0, [dict[int, FinishedTrial]() for _ in self.lines]
 
     def refresh(self) -> bool:
@@ -103,21 +103,21 @@ class FolderReader:
             self._read_spec()
         size, before = self._journal.stat().st_size, self.done
         if size < self._offset:  # its damaged end was cut off
-            self._forget_trials()
+            self._reset_finished_trials()
         with self._journal.open("rb") as file:
             if self._offset == 0:
                 if file.readline(200) != MAGIC:
                     raise ValueError(f"{self._journal.name} is not the journal of a simulation.")
                 file.readline(200)
                 self._offset = file.tell()
-            for payload, end in read_records(file, self._offset, size):
-                self._add_trials(payload)
+            for payload, end in read_journal_records(file, self._offset, size):
+                self._add_finished_trials(payload)
                 self._offset = end
         return self.done > before
 
-    def _add_trials(self, payload: bytes) -> None:
+    def _add_finished_trials(self, payload: bytes) -> None:
         k, known = len(self.names), set(self.trials)
-        for row in decode(payload):
+        for row in decode_trials(payload):
             if not 0 <= row["entry"] < len(self.lines) or row["trial"] not in known:
                 continue
             t = self.lines[row["entry"]].checkpoints
@@ -192,7 +192,7 @@ class FolderReader:
         if not policy:
             return next((k for k, finished_trials in enumerate(self.finished_trials) if finished_trials), 0)
         policy_names = self.policy_names()
-        return policy_names.index(_validation.choice("policy", policy, policy_names))
+        return policy_names.index(_validation.check_choice("policy", policy, policy_names))
 
     def policy_names(self) -> list[str]:
         """Return a unique display name of each line: its label, with the horizon where labels repeat."""

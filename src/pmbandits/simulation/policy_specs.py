@@ -67,17 +67,17 @@ def default_policy_labels(made: Sequence[Policy | PythonPolicy]) -> list[str]:
     """Return a label for each policy: its class name, with the options in which policies of one class differ."""
     found: list[str] = []
     for recipe in made:
-        label = recipe.label if isinstance(recipe, PythonPolicy) else _default_label(recipe, made)
+        label = recipe.label if isinstance(recipe, PythonPolicy) else _default_policy_label(recipe, made)
         same = sum(known == label or known.startswith(f"{label} #") for known in found)
         found.append(f"{label} #{same + 1}" if same else label)
     return found
 
 
-def _default_label(recipe: Policy, made: Sequence[Policy | PythonPolicy]) -> str:
+def _default_policy_label(recipe: Policy, made: Sequence[Policy | PythonPolicy]) -> str:
     name = type(recipe).__name__
     alike = [other for other in made if isinstance(other, Policy) and type(other) is type(recipe)]
     differ = [o for o in recipe.options if len({repr(other.options.get(o)) for other in alike}) > 1]
-    shown = [f"{o}={_short_value(recipe.options[o])}" for o in differ]
+    shown = [f"{o}={_option_value_text(recipe.options[o])}" for o in differ]
     if len({other.seed for other in alike}) > 1:
         shown.append(f"seed={recipe.seed}")
     if len({repr(other.metric) for other in alike}) > 1:
@@ -85,7 +85,7 @@ def _default_label(recipe: Policy, made: Sequence[Policy | PythonPolicy]) -> str
     return f"{name}({', '.join(shown)})" if shown else name
 
 
-def _short_value(value: Any) -> str:
+def _option_value_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value) if isinstance(value, (int, str, type(None))) else type(value).__name__

@@ -25,7 +25,7 @@ from pmbandits.simulation._kernels import PREDRAWN
 from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.policy_specs import PolicySpec, metric_to_dict, parse_policies, policy_to_dict
 from pmbandits.simulation.python_policy import PythonPolicy
-from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays
+from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays_of_bandit
 from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 
 DEFAULT_CHECKPOINTS = 40
@@ -66,7 +66,10 @@ class Experiment:
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
         bandits = {id(moment.bandit): moment.bandit for moment in self.moments}.values()
-        delays, predrawn = self.timeline.delays, any((sampler_arrays(b).kinds == PREDRAWN).any() for b in bandits)
+        delays, predrawn = (
+            self.timeline.delays,
+            any((sampler_arrays_of_bandit(b).kinds == PREDRAWN).any() for b in bandits),
+        )
         if predrawn or (delays is not None and not delays.is_deterministic):  # by scipy and numpy
             what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
@@ -82,7 +85,7 @@ class Experiment:
         return sum(entry.horizon for entry in self.entries) * len(self.trials)
 
 
-def prepare(
+def prepare_experiment(
     metric: Distortion | str,
     bandit: Bandit | Changing,
     policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
@@ -111,7 +114,7 @@ def prepare(
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))
-    best_mixtures = oracle_of_each_moment(metric, moments, share_limits)  # also says so if a utility is infinite
+    best_mixtures = best_mixtures_by_moment(metric, moments, share_limits)  # also says so if a utility is infinite
     wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [moment.end for moment in moments])
     needed = sorted({POLICY_METHODS[event.verb] for event in timeline.schedule})
     entries, described = [], []
@@ -123,7 +126,7 @@ def prepare(
                 policy = recipe.bind(metric, timeline.start, rounds, share_limits, needed)
             else:
                 policy = _bind_policy(label, recipe, timeline, metric, rounds, share_limits, several=len(horizons) > 1)
-                _check_schedule_accepted(policy, label, timeline)
+                _rehearse_schedule(policy, label, timeline)
             entries.append(PolicyAtHorizon(label, policy, rounds, wanted.checkpoints_of_run(rounds)))
         described.append({"label": label, **policy_to_dict(recipe, metric), "horizons": mine})
     spec = {
@@ -160,7 +163,7 @@ def _parse_limits(
     return made if len(made) else None
 
 
-def oracle_of_each_moment(
+def best_mixtures_by_moment(
     metric: Distortion, moments: Sequence[Moment], share_limits: Limits | None
 ) -> tuple[OracleResult, ...]:
     """Return, for each moment, the best mixture of the active arms within the limits.
@@ -240,7 +243,7 @@ def _bind_policy(
     return policy
 
 
-def _check_schedule_accepted(policy: Policy, label: str, timeline: Timeline) -> None:
+def _rehearse_schedule(policy: Policy, label: str, timeline: Timeline) -> None:
     """Let all arms of a schedule come and go, so that what a policy does not take is said before anything is played."""
     trial = policy._clone()
     for event in timeline.schedule:
@@ -254,13 +257,13 @@ def _parse_horizons(horizon: Any) -> list[int]:
     many = [horizon] if not _validation.is_list(horizon) else list(horizon)
     if not many:
         raise ValueError("horizon is empty; give a number of rounds, or several.")
-    return sorted({_validation.whole("horizon", h, 1, 2**53) for h in many})
+    return sorted({_validation.check_whole_number("horizon", h, 1, 2**53) for h in many})
 
 
 def _parse_trials(trials: Any) -> tuple[int, ...]:
     if not _validation.is_list(trials):
-        return tuple(range(_validation.whole("trials", trials, 1, 10_000_000)))
-    numbers = tuple(sorted({_validation.whole("trial", k, 0, LARGEST_SEED) for k in trials}))
+        return tuple(range(_validation.check_whole_number("trials", trials, 1, 10_000_000)))
+    numbers = tuple(sorted({_validation.check_whole_number("trial", k, 0, LARGEST_SEED) for k in trials}))
     if not numbers:
         raise ValueError("trials is empty; say how many, or which ones.")
     return numbers
@@ -277,10 +280,10 @@ class Checkpoints:
         self.times: list[int] | None = None
         self.count = DEFAULT_CHECKPOINTS
         if given is not None and not _validation.is_list(given):
-            self.count = _validation.whole("checkpoints", given, 1, 1_000_000)
+            self.count = _validation.check_whole_number("checkpoints", given, 1, 1_000_000)
         elif given is not None:
             rounds = [t.item() if isinstance(t, np.generic) else t for t in given]
-            self.times = sorted({_validation.whole("checkpoint", t, 1, max(horizons)) for t in rounds})
+            self.times = sorted({_validation.check_whole_number("checkpoint", t, 1, max(horizons)) for t in rounds})
             if not self.times:
                 raise ValueError("checkpoints is empty; give rounds, or how many.")
 

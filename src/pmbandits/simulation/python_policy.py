@@ -174,7 +174,7 @@ class PythonPlayer:
                         raise
                     self._raise_policy_error(trial, now, f"{step} raised {_error_text(error)}", error)
                 if now == rows[row]:
-                    shares = self._read_mixture(policy, trial, now, len(bandit_arms))
+                    shares = self._checked_mixture_of_policy(policy, trial, now, len(bandit_arms))
                     if not timeline.is_stationary:
                         self._check_only_active_arms(shares, moment, bandit_arms, trial, now)
                     pulls[row], mixture[row, bandit_arms] = pulled, shares
@@ -212,7 +212,7 @@ class PythonPlayer:
                     trial, now, f"its mixture has a share of {self.names[bandit_arm]}, which does not play now"
                 )
 
-    def _read_mixture(self, policy: Any, trial: int, now: int, count: int) -> FloatArray:
+    def _checked_mixture_of_policy(self, policy: Any, trial: int, now: int, count: int) -> FloatArray:
         try:
             given = policy.mixture
         except Exception as error:
@@ -220,7 +220,7 @@ class PythonPlayer:
         if callable(given):
             self._raise_policy_error(trial, now, "mixture is a method; make it a property")
         try:
-            _validation.weights(given, count, name="mixture")
+            _validation.check_weights(given, count, name="mixture")
         except (TypeError, ValueError) as error:
             self._raise_policy_error(trial, now, str(error).rstrip("."))
         return np.array(given, dtype=np.float64)

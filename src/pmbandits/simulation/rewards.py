@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits import _validation
-from pmbandits._random import OUTSIDE, PLAIN, POLICY, philox
+from pmbandits._random import OUTSIDE, PLAIN, POLICY, philox_random_words
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, arm_index, check_bandit
 from pmbandits.changing import Changing
@@ -30,7 +30,7 @@ class SamplerArrays(NamedTuple):
     levels: FloatArray
 
 
-def sampler_arrays(bandit: Bandit) -> SamplerArrays:
+def sampler_arrays_of_bandit(bandit: Bandit) -> SamplerArrays:
     """Encode the distributions of the arms as arrays for the compiled sampler."""
     kinds, rows, starts = [], [], [0]
     points, levels = [np.zeros(0)], [np.zeros(0)]
@@ -91,28 +91,28 @@ class RewardStream:
     """State of the compiled reward sampler in one trial: counters, random words and pre-drawn blocks."""
 
     def __init__(self, bandit: Bandit, seed: int) -> None:
-        self.bandit, self.seed, self.sampler_arrays = bandit, seed, sampler_arrays(bandit)
+        self.bandit, self.seed, self.sampler_arrays = bandit, seed, sampler_arrays_of_bandit(bandit)
         k = bandit.n_arms
         self.key = np.zeros(2, dtype=np.uint64)
         self.used = np.zeros(k, dtype=np.int64)
         self.words = np.zeros((k, 4), dtype=np.uint64)
         self.blocks = np.zeros((k, 1))
         self.block_at = np.full(k, -1, dtype=np.int64)
-        self._allocate_blocks()
+        self._allocate_blocks_if_needed()
 
-    def _allocate_blocks(self) -> None:
+    def _allocate_blocks_if_needed(self) -> None:
         if self.blocks.shape[1] == 1 and (self.sampler_arrays.kinds == kernels.PREDRAWN).any():
             self.blocks = np.zeros((self.bandit.n_arms, BLOCK_SIZE))
 
     def switch_bandit(self, bandit: Bandit, made: SamplerArrays | None = None) -> None:
         """Switch to the distributions of another bandit; the n-th reward of an arm keeps its random numbers."""
         before = self.sampler_arrays.kinds
-        self.bandit, self.sampler_arrays = bandit, sampler_arrays(bandit) if made is None else made
+        self.bandit, self.sampler_arrays = bandit, sampler_arrays_of_bandit(bandit) if made is None else made
         self.block_at[:] = -1
-        self._allocate_blocks()
+        self._allocate_blocks_if_needed()
         for arm in np.flatnonzero(np.isin(before, (kernels.BETA, kernels.PREDRAWN)) & (self.used % 4 > 0)):
             place = (*self.key, np.uint64(self.used[arm] // 4), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
-            self.words[arm] = philox(*place)
+            self.words[arm] = philox_random_words(*place)
 
     def start(self, trial: int) -> None:
         """Reset to the first reward of a trial."""
@@ -130,7 +130,7 @@ class RewardStream:
         """Return the next rewards of an arm, and count them as used."""
         out, made = np.empty(count), 0
         while made < count:
-            made += kernels.fill_rewards(arm, count - made, self.arrays, out, made)
+            made += kernels.fill_next_rewards(arm, count - made, self.arrays, out, made)
             if made < count:
                 self.refill_block(arm)
         return out
@@ -162,8 +162,8 @@ class Rewards:
             check_bandit(bandit)
         self.bandit = bandit
         now = bandit.at(0) if isinstance(bandit, Changing) else bandit
-        self._stream = RewardStream(now, _validation.whole("seed", seed, 0, 2**63 - 1))
-        self._stream.start(_validation.whole("trial", trial, 0, 2**63 - 1))
+        self._stream = RewardStream(now, _validation.check_whole_number("seed", seed, 0, 2**63 - 1))
+        self._stream.start(_validation.check_whole_number("trial", trial, 0, 2**63 - 1))
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -172,7 +172,7 @@ class Rewards:
 
     def next(self, arm: int | str, count: int = 1, *, t: int = 0) -> FloatArray:
         """The next rewards of an arm. If arms change, they are those of the arm as it is after ``t`` rounds."""
-        place, count = arm_index(arm, self.bandit.names), _validation.whole("count", count, 0)
+        place, count = arm_index(arm, self.bandit.names), _validation.check_whole_number("count", count, 0)
         if isinstance(self.bandit, Changing):
             now = self.bandit.at(t)
             if now is not self._stream.bandit:
@@ -190,6 +190,6 @@ def policy_seed(seed: int, trial: int, own: int = 0) -> int:
     True
     """
     for name, value in (("seed", seed), ("trial", trial), ("own", own)):
-        _validation.whole(name, value, 0, 2**63 - 1)
-    word = philox(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
+        _validation.check_whole_number(name, value, 0, 2**63 - 1)
+    word = philox_random_words(*(np.uint64(n) for n in (seed, trial, own, 0, 0, POLICY)))[0]
     return int(word) >> 11

@@ -19,7 +19,7 @@ from pmbandits.changing import Changing
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult
-from pmbandits.simulation.files import read_run, with_provenance
+from pmbandits.simulation.files import read_run, table_with_provenance
 from pmbandits.simulation.summary import Difference, Summary, paired_difference, summarise_run
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Run:
 
     def horizons(self, policy: str) -> tuple[int, ...]:
         """The horizons that a policy was run for; only one for an anytime policy."""
-        return self._horizons_by_policy()[_validation.choice("policy", policy, self.policies)]
+        return self._horizons_by_policy()[_validation.check_choice("policy", policy, self.policies)]
 
     def _given_or_longest_horizon(self, policy: str, horizon: int | None) -> int:
         known = self.horizons(policy)
@@ -197,7 +197,7 @@ class Run:
         policy, horizon : which run; by default the one with the longest horizon.
         """
         known = ["regret", "utility", "pulls", "mixture"]
-        _validation.choice("column", name, [*known, "arm_regret"] if self.is_stationary else [*known, "declared"])
+        _validation.check_choice("column", name, [*known, "arm_regret"] if self.is_stationary else [*known, "declared"])
         if name == "arm_regret":
             t, pulls = self.column("pulls", policy, horizon)
             return t, pulls @ (self.arm_utilities.max() - self.arm_utilities)
@@ -363,7 +363,7 @@ class Run:
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
         """The table as a pyarrow table, with what made it in the metadata."""
-        return with_provenance(self._table, self.provenance)
+        return table_with_provenance(self._table, self.provenance)
 
     def wide_table(self) -> pa.Table:
         """The table with one column for each arm: ``pulls_A``, ``mixture_A`` for an arm A. The phases are left out."""

@@ -185,7 +185,7 @@ def read_spec(path: Path) -> dict[str, Any]:
     try:
         spec = SimulationFile.model_validate(data)
     except ValidationError as error:
-        raise ValueError(_validation_message(path, text, error)) from None
+        raise ValueError(_first_validation_error_message(path, text, error)) from None
     at, world = partial(_errors_with_file_location, path, text), spec.world
     bandit = at("bandit", lambda: spec.bandit.bandit(path.parent))
     at("schedule", lambda: Timeline.from_arguments(bandit, schedule=spec.schedule))  # errors name the file
@@ -238,7 +238,7 @@ def _errors_with_file_location(path: Path, text: str, key: str, make: Any) -> An
         raise ValueError(f"{path.name}, {_key_location(text, key)}: {error}") from None
 
 
-def _validation_message(path: Path, text: str, error: ValidationError) -> str:
+def _first_validation_error_message(path: Path, text: str, error: ValidationError) -> str:
     """Format the first validation error with its key and line, and the number of further ones."""
     found = error.errors()
     first = found[0]

@@ -12,8 +12,8 @@ from pmbandits import _text_tables, _validation
 from pmbandits._extras import import_optional
 from pmbandits._files import write_atomically
 from pmbandits.metrics import as_metric
-from pmbandits.simulation.assemble import Results, assemble
-from pmbandits.simulation.prepare import Experiment, prepare
+from pmbandits.simulation.assemble import Results, assemble_run
+from pmbandits.simulation.prepare import Experiment, prepare_experiment
 from pmbandits.simulation.run import Run
 from pmbandits.simulation.summary import Summary
 
@@ -250,7 +250,7 @@ def prepare_study(metric: Any, bandit: Any, *arguments: Any, **options: Any) -> 
     for problem, arms in named(bandit, "bandit").items():
         for name, one in metrics.items():
             try:
-                out[problem, name] = prepare(one, arms, *arguments, **options)
+                out[problem, name] = prepare_experiment(one, arms, *arguments, **options)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"problem {problem!r}, metric {name!r}: {error}") from None
     return out
@@ -268,6 +268,6 @@ def assemble_study(experiments: Mapping[Key, Experiment], results: Results) -> S
     for key, experiment in experiments.items():
         count = len(experiment.entries)
         mine = {(e - first, trial): row for (e, trial), row in results.items() if first <= e < first + count}
-        runs[key] = assemble(experiment, mine)
+        runs[key] = assemble_run(experiment, mine)
         first += count
     return Study(runs)

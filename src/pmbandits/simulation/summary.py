@@ -114,10 +114,10 @@ class Summary:
         named = STUDY_HEADS if "problem" in self.rows[0] else ()
         heads = (*named, *COLUMN_HEADS)
         if columns is not None:
-            kept = [heads.index(_validation.choice("column", name, heads)) for name in columns]
+            kept = [heads.index(_validation.check_choice("column", name, heads)) for name in columns]
         else:
             kept = [k for k, head in enumerate(heads) if not (narrow and head in WIDE_ONLY_COLUMNS)]
-        lines = [heads, *((*(row[name] for name in named), *_row_cells(row)) for row in self.rows)]
+        lines = [heads, *((*(row[name] for name in named), *_text_cells_of_row(row)) for row in self.rows)]
         right = tuple(place for place, k in enumerate(kept) if heads[k] not in ("policy", *STUDY_HEADS))
         parts = [SummaryTable(self.title, [tuple(line[k] for k in kept) for line in lines], right)]
         if self.differences:
@@ -192,7 +192,7 @@ class Summary:
         """
         ends = ("", "-pairs") if label else ("", "")
         return "\n\n".join(
-            _text_tables.latex(part.rows, part.right, caption=part.title, label=label + end)
+            _text_tables.latex_table(part.rows, part.right, caption=part.title, label=label + end)
             for part, end in zip(self.parts(columns=columns or self.columns), ends, strict=False)
         )
 
@@ -205,7 +205,7 @@ class Summary:
         return import_optional("polars", "frames of polars").DataFrame(self.rows)
 
 
-def _row_cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _text_cells_of_row(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["policy"],
         f"{row['t']:,}",

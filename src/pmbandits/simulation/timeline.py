@@ -45,7 +45,7 @@ class Moment(NamedTuple):
         """A bandit of only the arms that play."""
         if len(self.playing) == self.bandit.n_arms:
             return self.bandit
-        return _bandit_of(self.bandit, self.playing, self.bandit.support)
+        return _bandit_of_arms(self.bandit, self.playing, self.bandit.support)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Timeline:
         """Make a timeline from the arguments of :func:`simulate`, checked."""
         if not isinstance(bandit, Changing):
             check_bandit(bandit)
-        batch = _validation.whole("batch", batch, 1, 2**53)
+        batch = _validation.check_whole_number("batch", batch, 1, 2**53)
         events = _parse_events(schedule, bandit.names, horizon, batch)
         return cls(bandit, Delays.from_arguments(delay, bandit.names), batch, events)
 
@@ -90,7 +90,7 @@ class Timeline:
         now = self.bandit.at(0) if isinstance(self.bandit, Changing) else self.bandit
         if len(self.initial_arms) == now.n_arms and now.support is self.bandit.support:
             return now
-        return _bandit_of(now, self.initial_arms, self.bandit.support)
+        return _bandit_of_arms(now, self.initial_arms, self.bandit.support)
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Timeline:
         return found
 
 
-def _bandit_of(bandit: Bandit, arms: Sequence[int], support: Support | None) -> Bandit:
+def _bandit_of_arms(bandit: Bandit, arms: Sequence[int], support: Support | None) -> Bandit:
     """Return a bandit of only these arms, with this support."""
     return Bandit([bandit.distributions[i] for i in arms], [bandit.names[i] for i in arms], support=support)
 
@@ -142,9 +142,9 @@ def _parse_events(schedule: Any, names: Sequence[str], horizon: int, batch: int)
             raise ValueError(
                 f"an event of the schedule is a round, a word and an arm, such as (5000, 'add', 'D'); got {given!r}."
             )
-        after = _validation.whole("the round of an event", given[0], 0, horizon - 1)
-        verb = _validation.choice("event", given[1], POLICY_METHODS)
-        events.append(Event(after, verb, _validation.choice("arm", given[2], names, kind="arm")))
+        after = _validation.check_whole_number("the round of an event", given[0], 0, horizon - 1)
+        verb = _validation.check_choice("event", given[1], POLICY_METHODS)
+        events.append(Event(after, verb, _validation.check_choice("arm", given[2], names, kind="arm")))
         if after % batch:
             raise ValueError(
                 f"{given[2]} is to {verb} after {after:,} rounds, inside a batch of {batch:,}, whose arms are asked "

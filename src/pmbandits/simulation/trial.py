@@ -18,14 +18,14 @@ from pmbandits.engine._calls import (
     invalid_mixture_error,
     is_mixture,
 )
-from pmbandits.engine.capacity import ensure_capacity, handle_changes
+from pmbandits.engine.capacity import ensure_capacity, handle_detected_changes
 from pmbandits.engine.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.delays import DelayTable
-from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays
+from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays_of_bandit
 from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 from pmbandits.state.fields import PHASE_ENDS
-from pmbandits.state.linking import address
+from pmbandits.state.linking import kernel_address
 from pmbandits.state.timing import Stopwatch
 
 _INITIAL_QUEUE_SIZE = 64  # initial capacity of the heap of delayed rewards
@@ -62,19 +62,19 @@ class Player:
         self.seed, self.checkpoints = seed, checkpoints
         self.timeline = Timeline(bandit) if timeline is None else timeline
         self.moments = self.timeline.moments(int(checkpoints[-1]))
-        self.sampler_arrays_of = {id(m.bandit): sampler_arrays(m.bandit) for m in self.moments}
+        self.sampler_arrays_of = {id(m.bandit): sampler_arrays_of_bandit(m.bandit) for m in self.moments}
         self.stream = RewardStream(self.moments[0].bandit, seed)
         self.kernel_addresses = (
-            address(policy._choose_kernel, CHOOSE_SIGNATURE),
-            address(policy._update, UPDATE_SIGNATURE),
+            kernel_address(policy._choose_kernel, CHOOSE_SIGNATURE),
+            kernel_address(policy._update, UPDATE_SIGNATURE),
         )
         self._given_memory = self.policy._memory.copy()
-        self._map_arms()
+        self._map_policy_arms_to_bandit_arms()
         self.pulls_at_start = np.zeros(self.timeline.bandit.n_arms, dtype=np.int64)
         self.pulls_at_start[self.bandit_arms] = self.policy.pulls
         self._make_start_state()
 
-    def _map_arms(self) -> None:
+    def _map_policy_arms_to_bandit_arms(self) -> None:
         """Map the arms in the policy's memory to arms of the bandit, and the other way round."""
         known, policy = self.timeline.bandit.names, self.policy
         bandit_arms = policy._active_arms
@@ -118,7 +118,7 @@ class Player:
         moment_ends = np.zeros((0 if self.timeline.is_stationary else len(self.moments), used.size), dtype=np.int64)
         for number, moment in enumerate(self.moments):
             self._start_moment(moment)
-            continues = self._play_until(moment.end, progress)
+            continues = self._play_rounds_until(moment.end, progress)
             moment_ends[number : number + 1] = used
             if not continues:
                 break
@@ -141,10 +141,10 @@ class Player:
 
     def _update_after_arms_changed(self) -> None:
         """Update the arm maps and the initial state after the policy's memory or arms have changed."""
-        self._map_arms()
+        self._map_policy_arms_to_bandit_arms()
         self._make_start_state()
 
-    def _play_until(self, end: int, progress: _TrialProgress) -> bool:
+    def _play_rounds_until(self, end: int, progress: _TrialProgress) -> bool:
         """Play until this many rounds were played, and say whether to go on after them."""
         cursor, rows = progress.cursor, self.checkpoints.size
         while True:
@@ -173,7 +173,7 @@ class Player:
             self.checkpoints[: progress.until], progress.cursor, progress.pulls, progress.mixture, progress.ends
         )
         if queue is None:
-            return kernels.play(policy, rewards, trial, end)
+            return kernels.play_until_stopped(policy, rewards, trial, end)
         stop = min(end, queue.delays.draw_chunk_of_next_round(int(progress.cursor[kernels.ROUND])))
         return kernels.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
 
@@ -187,7 +187,7 @@ class Player:
             if policy._memory is not memory:
                 self._make_start_state()
         elif status == kernels.CHANGE_DETECTED:
-            handle_changes(policy._memory, policy._plan)
+            handle_detected_changes(policy._memory, policy._plan)
         elif status == kernels.BLOCK_USED_UP:
             self.stream.refill_block(int(self.bandit_arms[arm]))
         elif status == kernels.INVALID_ARM:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pmbandits import _validation
 from pmbandits.arms import Bandit
 from pmbandits.simulation.assemble import Results
-from pmbandits.simulation.journal import Journal, TrialResult, encode
+from pmbandits.simulation.journal import Journal, TrialResult, encode_trials
 from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.python_policy import PythonPlayer, PythonPolicy
@@ -30,7 +30,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     """The number of workers: as given, or one for each core."""
     if n_jobs is None or n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _validation.whole("n_jobs", n_jobs, 1)
+    return _validation.check_whole_number("n_jobs", n_jobs, 1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TaskFailed(Exception):
         self.finished, self.error = finished, error
 
 
-def make_player(
+def make_trial_player(
     entry: PolicyAtHorizon, timeline: Timeline | Bandit, seed: int, checkpoints: NDArray[np.int64]
 ) -> Player | PythonPlayer:
     """Make the object that plays trials of a policy, compiled or in plain Python."""
@@ -74,7 +74,7 @@ def play_trials_of_task(task: Task) -> list[TrialResult]:
     It ends before a trial that would take longer, so that no finished trial waits for another to be written to disk.
     """
     idle = _IDLE_PLAYERS.get(task.run_key)
-    player = idle.pop() if idle else make_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
+    player = idle.pop() if idle else make_trial_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
     finished: list[TrialResult] = []
     start = now = time.monotonic()
     longest = 0.0
@@ -140,7 +140,7 @@ def play_missing_trials(
 
     def store(finished: list[TrialResult]) -> None:
         if journal is not None:
-            journal.append(encode(finished))
+            journal.append(encode_trials(finished))
         for row in finished:
             known[row["entry"], row["trial"]] = row
             bar.advance(entries[row["entry"]][1].horizon)

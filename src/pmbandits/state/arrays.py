@@ -13,14 +13,14 @@ from pmbandits.state.linking import shared, step
 
 
 @step("floats, floats -> none")
-def copy_into(into: FloatArray, source: FloatArray) -> None:
+def copy_numbers_into(into: FloatArray, source: FloatArray) -> None:
     """Copy the numbers of one array into another of the same length."""
     for i in range(into.size):
         into[i] = source[i]
 
 
 @step("floats, float -> none")
-def fill_with(into: FloatArray, number: float) -> None:
+def fill_array_with(into: FloatArray, number: float) -> None:
     """Write one number everywhere."""
     for i in range(into.size):
         into[i] = number

@@ -44,13 +44,13 @@ _ALSO_COMPILED = (
 )
 
 
-def compiled_files(package: Path) -> list[Path]:
+def source_files_of_machine_code(package: Path) -> list[Path]:
     """The source files whose code or constants end up in machine code."""
     besides = {path for pattern in _ALSO_COMPILED for path in package.glob(pattern)}
     return sorted(p for p in package.rglob("*.py") if p in besides or _KERNEL_LINE.search(p.read_bytes()))
 
 
-def fingerprint(files: Iterable[Path]) -> str:
+def hash_of_files(files: Iterable[Path]) -> str:
     """Hash of the files, in an order that does not depend on the file system."""
     digest = hashlib.sha256()
     for path in sorted(files):
@@ -67,7 +67,7 @@ def cache_folder() -> Path:
         base = os.path.join(home, "pmbandits")
     # numba forgets what another version of it compiled, so each has a folder.
     version = f"py{sys.version_info.major}{sys.version_info.minor}-numba{metadata.version('numba')}"
-    return Path(base) / f"{fingerprint(compiled_files(PACKAGE))}-{version}"
+    return Path(base) / f"{hash_of_files(source_files_of_machine_code(PACKAGE))}-{version}"
 
 
 @cache

@@ -66,7 +66,7 @@ class _ChecksummedFiles(IndexDataCacheFile):
             raw = file.read()
         start = len(_MAGIC) + _DIGEST
         mark, digest, content = raw[: len(_MAGIC)], raw[len(_MAGIC) : start], raw[start:]
-        if mark != _MAGIC or _digest(path, content) != digest:
+        if mark != _MAGIC or _cache_file_checksum(path, content) != digest:
             raise CorruptCacheFile(path)
         try:
             return pickle.loads(content)
@@ -76,7 +76,7 @@ class _ChecksummedFiles(IndexDataCacheFile):
     def _write(self, path: str, thing: Any) -> None:
         content = self._dump(thing)
         with self._open_for_write(path) as file:
-            file.write(_MAGIC + _digest(path, content) + content)
+            file.write(_MAGIC + _cache_file_checksum(path, content) + content)
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def _hold_folder_lock(folder: str) -> Iterator[None]:
         os.close(held)
 
 
-def _digest(path: str, content: bytes) -> bytes:
+def _cache_file_checksum(path: str, content: bytes) -> bytes:
     """Checksum of a file's place in the cache and of its content; the cache as a whole may be moved."""
     return hashlib.sha256(os.path.relpath(path, cache_folder()).encode() + b"\0" + content).digest()
 

@@ -26,7 +26,7 @@ FIELDS = tuple(field for group in GROUPS for field in group.fields)
 BY_NAME = {field.name: field for field in FIELDS}
 
 
-def valid_range_of(field: Field) -> tuple[str, str]:
+def declared_range_of(field: Field) -> tuple[str, str]:
     """The two sides of what a saved field holds, as they stand in the table; an empty side is not limited."""
     if field.valid_range in ("", "any"):
         return ("0", str(MOST)) if field.type is int else ("", "")
@@ -56,7 +56,7 @@ def _words_of_single_numbers() -> dict[str, tuple[type, int]]:
 SCALARS = _words_of_single_numbers()  # of every size and every single number: its type, and the word in which it lies
 
 
-def own_fields(own: Mapping[str, type | Field]) -> Own:
+def policy_own_fields(own: Mapping[str, type | Field]) -> Own:
     """The fields that a policy has of its own: by name, a field, or the type of a single number that is saved.
 
     A name that is taken, or one too many, is refused.

@@ -4,7 +4,7 @@ numba compiles all that a kernel calls again for every kernel that calls it; wha
 compiled ten times over. A call by address costs some nanoseconds: right for whatever passes over rewards or mixtures.
 
 ``shared`` is for kernels that are known beforehand, ``dispatch_table`` for several of one signature that are called by
-a number. Others are called by an address that is handed over: ``address`` of the kernel (within kernels
+a number. Others are called by an address that is handed over: ``kernel_address`` of the kernel (within kernels
 ``make_pointer_getter``), and a ``make_caller`` for it.
 """
 
@@ -28,7 +28,7 @@ from numba.extending import lower_builtin, type_callable
 
 from pmbandits.state.compile import F, kernel
 from pmbandits.state.layout import Own
-from pmbandits.state.lock import emit_release
+from pmbandits.state.lock import emit_unlock
 from pmbandits.state.numba_types import STATE, StateType
 
 _ints, _floats = types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")
@@ -54,21 +54,21 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def argument_types(text: str, own: Own | None = None) -> tuple[Any, ...]:
+def numba_argument_types(text: str, own: Own | None = None) -> tuple[Any, ...]:
     """numba's types for ``"state, floats"``; the state has a policy's own numbers, if there are any."""
     known = {**_TYPES, "state": StateType(own)} if own else _TYPES
     return tuple(known[word] for word in text.split(", "))
 
 
-def _signature(text: str, unpack: Any = None) -> Any:
+def _numba_signature(text: str, unpack: Any = None) -> Any:
     """numba's signature for ``"state, floats -> float"``; with ``unpack`` the state has that policy's own numbers."""
     arguments, _, result = text.partition(" -> ")
-    return _TYPES[result](*argument_types(arguments, None if unpack is None else unpack.own))
+    return _TYPES[result](*numba_argument_types(arguments, None if unpack is None else unpack.own))
 
 
-def address(own: Any, signature: Any) -> int:
+def kernel_address(own: Any, signature: Any) -> int:
     """Where the code of a kernel is. The kernel must be kept as long as it may be called."""
-    made = _compiled_overload(own, _signature(signature) if isinstance(signature, str) else signature)
+    made = _compiled_overload(own, _numba_signature(signature) if isinstance(signature, str) else signature)
     return cast(int, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
 
@@ -122,7 +122,7 @@ def _compile_kernel_of_slot(place: int) -> None:
     interrupted = False
     while not slot.value:
         try:
-            slot.value = address(own, signature)
+            slot.value = kernel_address(own, signature)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
@@ -190,7 +190,7 @@ def _python_version_of_kernel(function: Callable[..., Any]) -> Callable[..., Any
     return call
 
 
-def _callable_from_kernels(function: Callable[..., Any], compiled: TypedKernel, typed: Any) -> Callable[..., Any]:
+def _make_callable_from_kernels(function: Callable[..., Any], compiled: TypedKernel, typed: Any) -> Callable[..., Any]:
     """What kernels and Python call: numba knows its one signature, and what stands behind it."""
     call = _python_version_of_kernel(function)
     TYPED_KERNELS[call] = [compiled]
@@ -203,7 +203,7 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
 
     A policy's kernel that needs the policy's own numbers gives its ``unpack`` too.
     """
-    typed = _signature(signature, unpack)
+    typed = _numba_signature(signature, unpack)
 
     def decorate(function: F) -> F:
         own: Any = kernel(function, python=False)
@@ -213,7 +213,7 @@ def shared(signature: str, unpack: Any = None) -> Callable[[F], F]:
         _slots[place] = slot, own, typed
         llvmlite.binding.add_symbol(name, place)
 
-        call = _callable_from_kernels(function, TypedKernel(own, typed.args, "shared"), typed)
+        call = _make_callable_from_kernels(function, TypedKernel(own, typed.args, "shared"), typed)
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
@@ -237,11 +237,11 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
     numbers of its own, and is handed over as a plain one (or, with ``unpack``, as it is). With ``frees``, an error in
     it gives the memory back whose address is its first argument (state/lock.py).
     """
-    typed = _signature(signature, unpack)
+    typed = _numba_signature(signature, unpack)
 
     def decorate(function: F) -> F:
         own: Any = kernel(function, python=False, force_inline=True)
-        call = _callable_from_kernels(function, TypedKernel(own, typed.args, "step"), typed)
+        call = _make_callable_from_kernels(function, TypedKernel(own, typed.args, "step"), typed)
 
         @lower_builtin(call, *typed.args)
         def emit(context: Any, builder: Any, _: Any, given: Any) -> Any:
@@ -250,7 +250,7 @@ def step(signature: str, unpack: Any = None, *, frees: bool = False) -> Callable
             status, value = context.call_internal_no_propagate(builder, made.fndesc, typed, given)
             with cgutils.if_unlikely(builder, status.is_error):
                 if frees:
-                    emit_release(builder, given[0])
+                    emit_unlock(builder, given[0])
                 context.call_conv.return_status_propagate(builder, status)
             return value
 
@@ -264,7 +264,7 @@ def dispatch_table(name: str, signature: str, functions: Sequence[Callable[..., 
 
     Each is compiled when it is first called. A number beyond the last is not noticed.
     """
-    typed = _signature(signature)
+    typed = _numba_signature(signature)
     own: list[Any] = [kernel(function, python=False) for function in functions]
     entries = [_python_version_of_kernel(function) for function in functions]
     slots = (ctypes.c_void_p * len(own))()
@@ -312,7 +312,7 @@ def make_pointer_getter(function: Callable[..., Any]) -> Callable[[], int]:
 
 def make_caller(signature: str) -> Any:
     """What calls, within a kernel, the code at an address: ``call(address, …)``."""
-    typed = _signature(signature)
+    typed = _numba_signature(signature)
 
     def call(where: int, *given: Any) -> Any:
         raise NotImplementedError("for kernels only")

@@ -16,9 +16,9 @@ from pmbandits.state.layout import (
     SIZES,
     MemoryLayout,
     Own,
+    declared_range_of,
     memory_layout_for,
     offset_words,
-    valid_range_of,
 )
 
 _N_SIZES = len(SIZES)
@@ -32,8 +32,8 @@ class Memory:
 
     Examples
     --------
-    >>> from pmbandits.state.layout import own_fields
-    >>> memory = Memory.allocate({"n_arms": 3}, own_fields({"explore": int}))
+    >>> from pmbandits.state.layout import policy_own_fields
+    >>> memory = Memory.allocate({"n_arms": 3}, policy_own_fields({"explore": int}))
     >>> memory.t, memory.pulls.tolist()
     (0, [0, 0, 0])
     >>> memory.explore = 7
@@ -62,10 +62,10 @@ class Memory:
         words = np.zeros(memory_layout_for(*row, own=own).end, dtype=np.int64)
         words[:_N_SIZES] = row
         out = cls(words, own)
-        out._write_starts()
+        out._write_array_offsets()
         return out
 
-    def _write_starts(self) -> None:
+    def _write_array_offsets(self) -> None:
         """Write where the arrays begin."""
         for name, word in offset_words(self.places.own).items():
             self.words[word] = self.places.arrays[name][1].start
@@ -100,7 +100,7 @@ class Memory:
         """A copy with other sizes: what there was keeps its value, and what is new is 0."""
         out = Memory.allocate({**self.sizes, **sizes}, self.places.own)
         out.words[FIRST_SCALAR:FIRST_ARRAY] = self.words[FIRST_SCALAR:FIRST_ARRAY]
-        out._write_starts()
+        out._write_array_offsets()
         before, after = self.places.arrays, out.places.arrays
         for name, (_, old, shape) in before.items():
             _, new, other = after[name]
@@ -158,7 +158,7 @@ class Memory:
                 continue
             if np.isnan(part).any() if field.valid_range == "any" else not np.isfinite(part).all():
                 return field.name
-            low, high = (self._evaluate_limit(text) for text in valid_range_of(field))
+            low, high = (self._evaluate_limit(text) for text in declared_range_of(field))
             with np.errstate(invalid="ignore"):
                 if (part < low - slack).any() or (part > high + slack).any():
                     return field.name

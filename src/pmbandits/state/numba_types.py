@@ -38,7 +38,7 @@ from pmbandits.state.layout import (
     SIZES,
     Own,
     offset_words,
-    own_fields,
+    policy_own_fields,
     types_and_words_of_scalars,
 )
 from pmbandits.state.memory import Memory
@@ -114,7 +114,7 @@ def _type_of_field(kind: StateType, name: str) -> Any:
     return None
 
 
-def _pointer(context: Any, builder: Any, s: Any, word: Any, at: Any) -> Any:
+def _pointer_to_field(context: Any, builder: Any, s: Any, word: Any, at: Any) -> Any:
     """Where a field begins, as a pointer to its own kind of number."""
     place = builder.gep(s.at, [at])
     return builder.bitcast(place, context.get_data_type(_NUMBA[word]).as_pointer())
@@ -128,7 +128,7 @@ def _load_constant_word(context: Any, builder: Any, s: Any, at: Any) -> Any:
 
 
 @lower_getattr_generic(StateType)
-def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
+def _emit_field_read(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
     """A field by its name."""
     if name == "own" and kind.has_namespace:
         return value
@@ -137,7 +137,7 @@ def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any)
         return _load_constant_word(context, builder, s, SCALARS[name][1])
     if name in kind.singles:
         word, at = kind.singles[name]
-        return builder.load(_pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+        return builder.load(_pointer_to_field(context, builder, s, word, context.get_constant(types.intp, at)))
 
     def length(terms: Any) -> Any:
         total = None
@@ -153,36 +153,38 @@ def _lower_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any)
     size = context.get_constant(types.intp, 8)
     view = context.make_array(types.Array(_NUMBA[word], len(lengths), "C"))(context, builder)
     strides = [size] if len(lengths) == 1 else [builder.mul(lengths[1], size), size]
-    data = _pointer(context, builder, s, word, _load_constant_word(context, builder, s, kind.offset_words[name]))
+    data = _pointer_to_field(
+        context, builder, s, word, _load_constant_word(context, builder, s, kind.offset_words[name])
+    )
     populate_array(view, data, pack_array(builder, lengths), pack_array(builder, strides), size, None)
     return view._getvalue()
 
 
 @lower_setattr_generic(StateType)
-def _lower_setattr(context: Any, builder: Any, signature: Any, args: Any, name: Any) -> Any:
+def _emit_field_write(context: Any, builder: Any, signature: Any, args: Any, name: Any) -> Any:
     """Change a single number."""
     kind = signature.args[0]
     if name in SIZES or name not in kind.singles:
         raise AttributeError(f"{name} of the state cannot be set.")
     s = create_struct_proxy(kind)(context, builder, args[0])
     word, at = kind.singles[name]
-    builder.store(args[1], _pointer(context, builder, s, word, context.get_constant(types.intp, at)))
+    builder.store(args[1], _pointer_to_field(context, builder, s, word, context.get_constant(types.intp, at)))
 
 
 @lower_getattr_generic(OwnType)
 def _lower_own_getattr(context: Any, builder: Any, kind: Any, value: Any, name: Any) -> Any:
     """A field of the policy's own."""
-    return _lower_getattr(context, builder, kind.state, value, OWN_PREFIX + name)
+    return _emit_field_read(context, builder, kind.state, value, OWN_PREFIX + name)
 
 
 @lower_setattr_generic(OwnType)
 def _lower_own_setattr(context: Any, builder: Any, signature: Any, args: Any, name: Any) -> Any:
     """Change a single number of the policy's own."""
     inner = signature.replace(args=(signature.args[0].state, *signature.args[1:]))
-    return _lower_setattr(context, builder, inner, args, OWN_PREFIX + name)
+    return _emit_field_write(context, builder, inner, args, OWN_PREFIX + name)
 
 
-def _from_address(context: Any, builder: Any, kind: Any, address: Any) -> Any:
+def _state_from_address(context: Any, builder: Any, kind: Any, address: Any) -> Any:
     s = create_struct_proxy(kind)(context, builder)
     s.at = builder.inttoptr(address, context.get_value_type(types.CPointer(types.int64)))
     return s._getvalue()
@@ -195,7 +197,7 @@ def state(**own: type | Field) -> Any:
     lifecycle (``own_field``). In a kernel, ``s = unpack(memory)`` makes them, and all fields of
     ``pmbandits.state.fields``, attributes of ``s``.
     """
-    declared = own_fields(own)
+    declared = policy_own_fields(own)
     kind = StateType(declared)
 
     def unpack(typingctx: Any, memory: Any) -> Any:
@@ -203,7 +205,7 @@ def state(**own: type | Field) -> Any:
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             del signature
-            return _from_address(context, builder, kind, args[0])
+            return _state_from_address(context, builder, kind, args[0])
 
         return kind(types.int64), codegen
 
@@ -264,10 +266,10 @@ def _unbox(kind: Any, value: Any, c: Any) -> Any:
     number = c.pyapi.object_getattr_string(value, "address")
     address = c.pyapi.long_as_longlong(number)
     c.pyapi.decref(number)
-    return NativeValue(_from_address(c.context, c.builder, kind, address), is_error=c.pyapi.c_api_error())
+    return NativeValue(_state_from_address(c.context, c.builder, kind, address), is_error=c.pyapi.c_api_error())
 
 
-def _without_refcount(typingctx: Any, given: Any) -> Any:
+def _view_without_refcount(typingctx: Any, given: Any) -> Any:
     """A view of an array, or of all arrays of a named tuple, that counts no references: for what the caller holds."""
     del typingctx
 
@@ -291,4 +293,4 @@ def _without_refcount(typingctx: Any, given: Any) -> Any:
     return given(given), codegen
 
 
-without_refcount: Any = intrinsic(_without_refcount)
+without_refcount: Any = intrinsic(_view_without_refcount)

@@ -13,7 +13,7 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 from pmbandits.state.layout import Own
-from pmbandits.state.linking import TYPED_KERNELS, argument_types
+from pmbandits.state.linking import TYPED_KERNELS, numba_argument_types
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class CompileItem:
 def as_compile_item(function: Any, arguments: str, own: Own | None = None) -> CompileItem:
     """A kernel that Python calls with arguments of these types, in the words of ``shared``."""
     made = function if isinstance(function, Dispatcher) else function.for_python()
-    return CompileItem(made, argument_types(arguments, own))
+    return CompileItem(made, numba_argument_types(arguments, own))
 
 
 def compile_order(entries: Iterable[CompileItem], package: str) -> list[CompileItem]:
@@ -80,10 +80,10 @@ class _CompilePlan:
             return self.place[key]
         needs: set[int] = set()
         written = {id(own): own}  # this one, and those without a signature, which are compiled along with it
-        for one in untyped_callees(own):
+        for one in callees_without_signature(own):
             written[id(one)] = one
         for one in list(written.values()):
-            for thing in referenced_objects(one.py_func):
+            for thing in objects_named_in_code(one.py_func):
                 for fixed in TYPED_KERNELS.get(thing, ()) if inspect.isfunction(thing) else ():
                     if fixed.kind != "dispatch":  # there are many, and a run needs one of them
                         at = self.add(fixed.own, fixed.arguments)
@@ -96,19 +96,19 @@ class _CompilePlan:
         return at
 
 
-def untyped_callees(own: Any) -> list[Any]:
+def callees_without_signature(own: Any) -> list[Any]:
     """The kernels without a signature of their own that a kernel calls; they are compiled with it."""
     found = {id(own): own}
     queue = [own]
     while queue:
-        for thing in referenced_objects(queue.pop().py_func):
+        for thing in objects_named_in_code(queue.pop().py_func):
             if isinstance(thing, Dispatcher) and id(thing) not in found:
                 found[id(thing)] = thing
                 queue.append(thing)
     return list(found.values())[1:]
 
 
-def referenced_objects(function: Any) -> Iterator[Any]:
+def objects_named_in_code(function: Any) -> Iterator[Any]:
     """What the code of a function names: global objects, and parts of modules."""
     for name, attributes in _global_names_with_attributes(function.__code__):
         thing = function.__globals__.get(name)

@@ -38,7 +38,7 @@ class Crossing:
     slope: FloatArray
 
 
-def find_crossings(fall: FloatArray, level: float) -> Crossing:
+def find_level_crossings(fall: FloatArray, level: float) -> Crossing:
     """Where falling curves, given at the nodes (curves × panels·nodes), cross a level."""
     count, size = fall.shape
     panels = size // N_NODES
@@ -110,14 +110,14 @@ class CornerTerm:
     def contribution(self, grid: FloatArray, bend: float, height: float) -> FloatArray:
         """What a corner with this change of slope, and a step of this height, add for each mixture (rows)."""
         fall, rows = grid @ self.rows, np.arange(grid.shape[0])
-        found = find_crossings(fall, self.level + JUMP_TOLERANCE)
+        found = find_level_crossings(fall, self.level + JUMP_TOLERANCE)
         out = np.zeros(rows.size)
         if bend != 0.0:
             until = self._until(found, fall.reshape(rows.size, -1, N_NODES) - self.level)
             constant = self.place * self.width_before + (1.0 - self.place) * self.width_behind
             out += bend * (grid @ self.linear - constant + until)
         if height != 0.0:
-            exact = find_crossings(fall, self.level)  # heavy tails feel the tolerance, which is for flat panels
+            exact = find_level_crossings(fall, self.level)  # heavy tails feel the tolerance, which is for flat panels
             share = np.where(exact.panel == found.panel, exact.share, found.share)
             edges = np.concatenate(([0.0], np.cumsum(self.panel_widths)))
             reach = edges[found.panel] + share * self.panel_widths[found.panel]
@@ -129,7 +129,7 @@ class CornerTerm:
         below, above, fall = grid @ self.below, grid @ self.above, grid @ self.rows
         out = (below * (below - 2.0 * (1.0 - self.place))) @ self.widths[0]
         out += (above - self.place) ** 2 @ self.widths[1] - (1.0 - self.place) ** 2 * self.width_behind
-        found = find_crossings(fall, self.level + JUMP_TOLERANCE)
+        found = find_level_crossings(fall, self.level + JUMP_TOLERANCE)
         return np.asarray(out + self._until(found, (fall.reshape(out.size, -1, N_NODES) - self.level) ** 2))
 
     def _until(self, found: Crossing, values: FloatArray) -> FloatArray:

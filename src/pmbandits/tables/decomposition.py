@@ -91,7 +91,7 @@ class SmoothPart:
         """The change of h'' at a place."""
         return sum(change for u, change in self.curvature_jumps if u == place)
 
-    def _sum(self, method: str, slope: float, u: FloatArray) -> FloatArray:
+    def _sum_over_curved_terms(self, method: str, slope: float, u: FloatArray) -> FloatArray:
         """The sum of what curved terms say, and of ``slope`` times u."""
         with np.errstate(all="ignore"):
             if slope == 0.0 and len(self._curved) == 1 and self._curved[0][0] == 1.0:
@@ -103,7 +103,7 @@ class SmoothPart:
 
     def h(self, u: FloatArray) -> FloatArray:
         """s(u)."""
-        out = self._sum("_h", self._slope, u)
+        out = self._sum_over_curved_terms("_h", self._slope, u)
         for place, bend in self._kinks:
             out -= bend * np.maximum(u - place, 0.0)
         for place, height in self._jumps:
@@ -112,7 +112,7 @@ class SmoothPart:
 
     def h_change_from_1(self, v: FloatArray) -> FloatArray:
         """s(1 − v) − s(1), from v."""
-        out = self._sum("_h_change_from_1", -self._slope, v)
+        out = self._sum_over_curved_terms("_h_change_from_1", -self._slope, v)
         for place, bend in self._kinks:
             out += bend * np.minimum(v, 1.0 - place)
         for place, height in self._jumps:
@@ -150,7 +150,7 @@ class SmoothPart:
         at = u
         for place, _ in self._kinks:
             at = np.where(np.abs(at - place) < 1e-12, max(place - 2e-12, 0.0), at)
-        out = self._slope + self._sum("_dh", 0.0, at)
+        out = self._slope + self._sum_over_curved_terms("_dh", 0.0, at)
         for place, bend in self._kinks:
             out -= bend * (at > place)
         return out
@@ -160,15 +160,15 @@ class SmoothPart:
         at = v
         for place, _ in self._kinks:
             at = np.where(np.abs(at - (1.0 - place)) < 1e-12, 1.0 - place + 2e-12, at)
-        out = self._sum("_dh_change_from_1", 0.0, at) - self._slope
+        out = self._sum_over_curved_terms("_dh_change_from_1", 0.0, at) - self._slope
         for place, bend in self._kinks:
             out += bend * (at < 1.0 - place)
         return out
 
     def d2h(self, u: FloatArray) -> FloatArray:
         """s''(u)."""
-        return self._sum("_d2h", 0.0, u)
+        return self._sum_over_curved_terms("_d2h", 0.0, u)
 
     def d2h_change_from_1(self, v: FloatArray) -> FloatArray:
         """The second derivative of s(1 − v) in v."""
-        return self._sum("_d2h_change_from_1", 0.0, v)
+        return self._sum_over_curved_terms("_d2h_change_from_1", 0.0, v)

@@ -157,14 +157,14 @@ class ScipyDistribution:
         above ``small`` are never left out.
         """
         ends = []
-        middle = np.floor(self.median - self._lattice_offset) + self._lattice_offset
+        middle = np.floor(self.median - self._fractional_part_of_lattice) + self._fractional_part_of_lattice
         for lower in (True, False):
             bound = self.lo if lower else self.hi
             reach, total = 64, 0.0
             while True:
                 steps = np.arange(reach // 2 if reach > 64 else 0, reach, dtype=np.float64)
                 k = middle - 1.0 - steps if lower else middle + steps
-                tail = self.lattice_tail(k, lower)
+                tail = self.lattice_tail_probabilities(k, lower)
                 with np.errstate(all="ignore"):
                     block = np.abs(contribution(tail, lower)).sum()
                 total += float(block)
@@ -185,7 +185,7 @@ class ScipyDistribution:
         keep = mass > 0.0
         return Atoms(x[keep], mass[keep] / mass.sum())
 
-    def lattice_tail(self, k: FloatArray, lower: bool) -> FloatArray:
+    def lattice_tail_probabilities(self, k: FloatArray, lower: bool) -> FloatArray:
         """P(X ≤ k) or P(X > k) for consecutive k that run outwards.
 
         One call of scipy's cdf or sf at the far end and sums of the pmf from there inwards: small tails keep
@@ -201,7 +201,7 @@ class ScipyDistribution:
         return np.append(outermost_tail + np.cumsum(mass[::-1])[::-1], outermost_tail)
 
     @property
-    def _lattice_offset(self) -> float:
+    def _fractional_part_of_lattice(self) -> float:
         anchor = self.lo if np.isfinite(self.lo) else (self.hi if np.isfinite(self.hi) else 0.0)
         return anchor - np.floor(anchor)
 
@@ -249,7 +249,7 @@ class PiecewiseLinearCDF:
 Distribution = Atoms | ScipyDistribution | PiecewiseLinearCDF
 
 
-def family_cdfs_and_survivals(
+def cdfs_and_survivals_of_family(
     distributions: Sequence[ScipyDistribution], anchor: float, y: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """CDFs and survivals at anchor + y of continuous distributions of one family, in one call.
@@ -292,20 +292,20 @@ _FAST_CDF_AND_SURVIVAL: dict[object, tuple[Callable[..., Any], Callable[..., Any
 }
 
 
-def from_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
+def atoms_of_sample(x: ArrayLike, weights: ArrayLike | None = None, *, name: str = "the sample") -> Atoms:
     """The empirical distribution of a sample; equal points are one atom."""
-    points = _validation.numbers(name, x)
+    points = _validation.check_number_array(name, x)
     _validation.check_finite_width(name, float(points.min()), float(points.max()))
     if weights is None:
         atoms, counts = np.unique(points, return_counts=True)
         return Atoms(atoms, counts / points.size)
-    mass = _validation.weights(weights, points.size, of="points")
+    mass = _validation.check_weights(weights, points.size, of="points")
     atoms, place = np.unique(points, return_inverse=True)
     total = np.asarray(np.bincount(place, weights=mass, minlength=atoms.size), dtype=np.float64)
     return Atoms(atoms[total > 0.0], total[total > 0.0])
 
 
-def bernoulli(mean: float) -> Atoms:
+def bernoulli_atoms(mean: float) -> Atoms:
     """The Bernoulli distribution with this mean; both atoms are kept, also where one has probability 0."""
     return Atoms(np.array([0.0, 1.0]), np.array([1.0 - mean, mean]))
 
@@ -324,7 +324,7 @@ def as_distribution(x: Any, *, name: str = "the distribution") -> Distribution:
 
         x = frozen_from_new_kind(x)
     if hasattr(x, "xk") and hasattr(x, "pk"):  # rv_discrete(values=...) is usable as it is
-        return from_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
+        return atoms_of_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
     dist = getattr(x, "dist", None)
     if dist is None or not is_distribution(x):
         raise TypeError(
@@ -333,7 +333,7 @@ def as_distribution(x: Any, *, name: str = "the distribution") -> Distribution:
         )
     if hasattr(dist, "xk") and hasattr(dist, "pk"):
         loc = x.kwds.get("loc", x.args[0] if x.args else 0.0)
-        return from_sample(np.asarray(dist.xk, dtype=np.float64) + loc, dist.pk, name=name)
+        return atoms_of_sample(np.asarray(dist.xk, dtype=np.float64) + loc, dist.pk, name=name)
     many = np.broadcast_shapes(*(np.shape(number) for number in (*x.args, *x.kwds.values())))
     if many:
         raise ValueError(

@@ -22,7 +22,9 @@ _Function = Callable[[FloatArray], FloatArray]
 def survival_table(metric: Distortion, distributions: Sequence[Distribution], mixtures: FloatArray) -> SurvivalTable:
     """Put distributions on common cells, accurately for the given mixtures (rows) and what lies near them."""
     finite = truncate_infinite_lattices(
-        distributions, lambda p, lower: metric._h_change_from_1(p) if lower else metric._h(p), tail_beyond_kinks(metric)
+        distributions,
+        lambda p, lower: metric._h_change_from_1(p) if lower else metric._h(p),
+        tail_probability_beyond_kinks(metric),
     )
     atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
     if len(atoms) == len(finite):
@@ -50,7 +52,7 @@ def truncate_infinite_lattices(
     ]
 
 
-def tail_beyond_kinks(metric: Distortion) -> float:
+def tail_probability_beyond_kinks(metric: Distortion) -> float:
     """A tail probability beyond which no kink or jump of h is still to come."""
     places = [u for u, _ in (*metric.kinks, *metric.jumps)]
     return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
@@ -74,10 +76,10 @@ def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> quadrature.
     def integrands(
         below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
     ) -> tuple[FloatArray, quadrature.Corners | None]:
-        f, s = _mix_curves(mixtures, below), _mix_curves(mixtures, above)
-        out = _integrand(metric._h_change_from_1, metric._h, top, f, s, left)
+        f, s = _curves_of_mixtures(mixtures, below), _curves_of_mixtures(mixtures, above)
+        out = _utility_integrand_of_curve(metric._h_change_from_1, metric._h, top, f, s, left)
         return out, None if smooth.is_smooth else (
-            _integrand(smooth.h_change_from_1, smooth.h, smooth.end, f, s, left),
+            _utility_integrand_of_curve(smooth.h_change_from_1, smooth.h, smooth.end, f, s, left),
             s,
         )
 
@@ -108,14 +110,14 @@ def _gradient_integrands(metric: Distortion, weights: FloatArray) -> quadrature.
     return integrands
 
 
-def _mix_curves(mixtures: FloatArray, curves: FloatArray) -> FloatArray:
+def _curves_of_mixtures(mixtures: FloatArray, curves: FloatArray) -> FloatArray:
     single = mixtures.shape[1] == curves.shape[0] == mixtures.shape[0] and bool(
         (mixtures == np.eye(mixtures.shape[0])).all()
     )
     return curves if single else np.minimum(mixtures @ curves, 1.0)
 
 
-def _integrand(
+def _utility_integrand_of_curve(
     h_from_1: _Function, h: _Function, top: float, below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
 ) -> FloatArray:
     lower = below < above

@@ -22,7 +22,7 @@ from pmbandits.tables.distributions import (
     Distribution,
     PiecewiseLinearCDF,
     ScipyDistribution,
-    family_cdfs_and_survivals,
+    cdfs_and_survivals_of_family,
 )
 from pmbandits.tables.survival_table import SurvivalTable
 
@@ -52,7 +52,7 @@ class TailDiverges(ValueError):
         self.row, self.lower = row, lower
 
 
-def evaluate_distributions(
+def cdfs_and_survivals_at(
     distributions: Sequence[Distribution], anchor: float, y: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """CDFs and survivals of all distributions at anchor + y; each from its smaller side, to keep a tail's digits."""
@@ -64,7 +64,7 @@ def evaluate_distributions(
         else:
             below[k], above[k] = distribution.cdf_and_survival(anchor, y)
     for members in families.values():
-        below[members], above[members] = family_cdfs_and_survivals([distributions[k] for k in members], anchor, y)  # type: ignore[misc]
+        below[members], above[members] = cdfs_and_survivals_of_family([distributions[k] for k in members], anchor, y)  # type: ignore[misc]
     return below, above
 
 
@@ -79,10 +79,14 @@ def build_panels(
     edges = _initial_edges(distributions, anchor)
     builder = _PanelBuilder(distributions, anchor, integrands, levels)
     left = (
-        [] if np.isfinite(min(distribution.lo for distribution in distributions)) else builder.tail_edges(edges, True)
+        []
+        if np.isfinite(min(distribution.lo for distribution in distributions))
+        else builder.tail_panel_edges(edges, True)
     )
     right = (
-        [] if np.isfinite(max(distribution.hi for distribution in distributions)) else builder.tail_edges(edges, False)
+        []
+        if np.isfinite(max(distribution.hi for distribution in distributions))
+        else builder.tail_panel_edges(edges, False)
     )
     edges = np.unique(np.concatenate((left, edges, right)))
     if edges.size < 2:
@@ -173,7 +177,7 @@ class _PanelBuilder:
         self.remainder = np.zeros(probe.shape[0])
 
     def curves(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return evaluate_distributions(self.distributions, self.anchor, (a[:, None] + (b - a)[:, None] * NODES).ravel())
+        return cdfs_and_survivals_at(self.distributions, self.anchor, (a[:, None] + (b - a)[:, None] * NODES).ravel())
 
     def integrals(self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Integral over each panel of each integrand: shape (integrands, panels)."""
@@ -193,7 +197,7 @@ class _PanelBuilder:
             crossed |= (falls[:, :, -1] < level) & (falls[:, :, 0] > level)
         return _PanelIntegrals(whole, _integrate_panels(smooth, a, b), np.broadcast_to(crossed, whole.shape))
 
-    def tail_edges(self, edges: FloatArray, lower: bool) -> list[float]:
+    def tail_panel_edges(self, edges: FloatArray, lower: bool) -> list[float]:
         """Edges of tail panels that double outwards until nothing is left; raises ``TailDiverges`` if that is never."""
         start = float(-edges[0] if lower else edges[-1])
         # The first panel outwards is as wide as the last one inwards.
@@ -240,12 +244,12 @@ class _PanelBuilder:
         """The distance at which probabilities lose their digits; what lies beyond is guessed from the slope there."""
         for _ in range(60):
             middle = 0.5 * (lo + hi)
-            curves = evaluate_distributions(self.distributions, self.anchor, np.array([-middle if lower else middle]))
+            curves = cdfs_and_survivals_at(self.distributions, self.anchor, np.array([-middle if lower else middle]))
             usable = float(curves[0 if lower else 1].max()) > SMALLEST_TAIL
             lo, hi = (middle, hi) if usable else (lo, middle)
         y = lo * np.array([0.999, 1.0])
         f, _ = self.integrands(
-            *evaluate_distributions(self.distributions, self.anchor, -y if lower else y), np.full(2, lower)
+            *cdfs_and_survivals_at(self.distributions, self.anchor, -y if lower else y), np.full(2, lower)
         )
         with np.errstate(all="ignore"):
             falls = (np.log(np.abs(f[:, 0])) - np.log(np.abs(f[:, 1]))) / -np.log(0.999)

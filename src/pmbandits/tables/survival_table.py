@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
-from pmbandits.tables.crossings import N_NODES, WEIGHTS, CornerTerm, Crossing, find_crossings
+from pmbandits.tables.crossings import N_NODES, WEIGHTS, CornerTerm, Crossing, find_level_crossings
 from pmbandits.tables.decomposition import JUMP_TOLERANCE, SmoothPart
 from pmbandits.tables.distributions import Atoms, Distribution
 
@@ -140,7 +140,7 @@ class SurvivalTable:
         widths = np.asarray(((b - a)[:, None] * WEIGHTS).ravel())
         return cls(rows[0].shape[0], anchor, n_left, widths, None, rows, edges, distributions, error, remainder)
 
-    def restrict_to(self, arms: Sequence[int], fixed: FloatArray | None = None) -> SurvivalTable:
+    def table_of_some_arms(self, arms: Sequence[int], fixed: FloatArray | None = None) -> SurvivalTable:
         """The table with only some of the arms, and then a mixture of all, if one is given."""
         if self.atoms is None:
             chosen = np.eye(self.n_arms)[list(arms)]
@@ -226,7 +226,7 @@ class SurvivalTable:
         above = np.cumsum(mass[:split:-1])[::-1]
         return MixtureCurve(np.minimum(np.concatenate((below[:split], above)), 1.0), split)
 
-    def adjoint(self, cells: FloatArray, split: int) -> FloatArray:
+    def sum_cells_times_curves_by_arm(self, cells: FloatArray, split: int) -> FloatArray:
         """Σ over cells of ``cells`` times each arm's CDF (before the split) or survival: one number an arm."""
         if self.atoms is not None:
             # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
@@ -251,7 +251,7 @@ class SurvivalTable:
         Σ over cells of slope · width · survival is the expectation of Φ(X), Φ the running integral of the slope.
         """
         if self.atoms is None:
-            return self.adjoint(cells, split)
+            return self.sum_cells_times_curves_by_arm(cells, split)
         assert part.atoms is not None
         knots, other = self.atoms.knots, part.atoms.knots
         running = np.concatenate(([0.0], np.cumsum(np.concatenate((-cells[:split], cells[split:])))))
@@ -280,7 +280,7 @@ class SurvivalTable:
             return None
         fall = curve.p if place <= 0.5 else curve.p - 1.0
         fall = np.concatenate(((1.0 if place <= 0.5 else 0.0) - curve.p[: curve.split], fall[curve.split :]))
-        return find_crossings(fall[None], place if place <= 0.5 else place - 1.0)
+        return find_level_crossings(fall[None], place if place <= 0.5 else place - 1.0)
 
     def shares(self, curve: MixtureCurve, place: float, crossing: Crossing | None) -> FloatArray:
         """How much of each cell lies where the mixture's survival is above a corner or step of h.
@@ -397,4 +397,6 @@ class SurvivalTable:
         smooth = metric._smooth_part
         shares = [self.shares(curve, place, self.crossing(curve, place)) for place, _ in smooth.kinks]
         with np.errstate(all="ignore"):
-            return self.adjoint(self.cell_widths * self.integrand_slopes(smooth, curve, shares), curve.split)
+            return self.sum_cells_times_curves_by_arm(
+                self.cell_widths * self.integrand_slopes(smooth, curve, shares), curve.split
+            )

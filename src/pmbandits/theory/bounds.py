@@ -143,7 +143,7 @@ def etc_bound(
         ...
     ValueError: the bound 'theorem: ETC upper bound' of PM-ETC-M needs that T > N(ε) = 5.57e+08, which is not ...
     """
-    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 2)
+    known, horizon = facts(metric, bandit), _validation.check_whole_number("horizon", horizon, 2)
     if epsilon is None:
         q, beta = check_exponents(known.q, beta)
         epsilon = min(1.0, epsilon_etc(horizon, known.n_arms, q, beta))
@@ -218,7 +218,7 @@ def ucb_bound(
     >>> ucb_bound(gini, bandit, 10**9, 0.4).holds
     False
     """
-    return _ucb_type_bound("PM-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+    return _regret_bound_of_ucb_policies("PM-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
 
 
 def ce_ucb_bound(
@@ -242,10 +242,10 @@ def ce_ucb_bound(
     >>> ce_ucb_bound(gini, bandit, 10**9, 0.4, confidence="auto").holds
     True
     """
-    return _ucb_type_bound("CE-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
+    return _regret_bound_of_ucb_policies("CE-UCB-M", metric, bandit, horizon, epsilon, rho, gap, confidence, beta)
 
 
-def _ucb_type_bound(
+def _regret_bound_of_ucb_policies(
     policy: str,
     metric: Distortion | str,
     bandit: Bandit,
@@ -256,9 +256,9 @@ def _ucb_type_bound(
     confidence: Any,
     beta: float | None,
 ) -> RegretBound:
-    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 2)
+    known, horizon = facts(metric, bandit), _validation.check_whole_number("horizon", horizon, 2)
     _reject_gap_13(gap, policy)
-    rho = _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
+    rho = _validation.check_within("rho", rho, 0.0, 1.0, open_lo=True)
     k, q = known.n_arms, known.q
     if epsilon is None:
         q, beta = check_exponents(known.q, beta)
@@ -347,7 +347,7 @@ def cirt_bound(
     >>> bound.holds, round(bound.value, 4), round(bound.probability, 4)
     (True, 0.06, 0.95)
     """
-    known, horizon = facts(metric, bandit), _validation.whole("horizon", horizon, 1)
+    known, horizon = facts(metric, bandit), _validation.check_whole_number("horizon", horizon, 1)
     _reject_gap_13(gap, "CIRT")
     phases = refinement_phases(epsilon, branching)
     sure = retention_probability(epsilon, delta, branching)
@@ -358,7 +358,7 @@ def cirt_bound(
             confidence=confidence,
         )  # fmt: skip
     else:
-        ended = float(_validation.whole("refined_after", refined_after, 0))
+        ended = float(_validation.check_whole_number("refined_after", refined_after, 0))
     start = anytime_settling_time(ended, epsilon, k, branching=branching, exploration=exploration)
     deviation = deviation_at_all_times(confidence, known.support, k, delta)
     scale = known.anytime_scale
@@ -447,7 +447,7 @@ def curve(
     >>> line.values.round(3).tolist(), line.holds.tolist()
     ([7.056, 0.102, 0.001], [False, True, True])
     """
-    _validation.choice("over", over, ["epsilon", "horizon"])
+    _validation.check_choice("over", over, ["epsilon", "horizon"])
     points = [int(v) if over == "horizon" else float(v) for v in values]
     bounds: list[RegretBound | None] = []
     for point in points:

@@ -90,7 +90,7 @@ def paper_radius(n: float, delta: float) -> float:
     >>> round(paper_radius(10_000, delta=2 / 10_000**2), 2)
     6.25
     """
-    delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True)
+    delta = _validation.check_within("delta", delta, 0.0, 1.0, open_lo=True)
     return float(paper_w1_radius(n, log(2.0 / delta)))
 
 
@@ -102,12 +102,14 @@ def concentration(n: float, distance: float) -> float:
     >>> concentration(1000, 1.0), concentration(10**6, 1.0) < 1e-70
     (1.0, True)
     """
-    n = _validation.within("n", n, 0.0, open_lo=True)
-    excess = _validation.within("distance", distance, 0.0) - 512.0 / sqrt(n)
+    n = _validation.check_within("n", n, 0.0, open_lo=True)
+    excess = _validation.check_within("distance", distance, 0.0) - 512.0 / sqrt(n)
     return 1.0 if excess <= 0.0 else min(1.0, 2.0 * float(np.exp(-n / (256.0 * e) * excess**2)))
 
 
-def _deviation(confidence: Any, support: Support, n_arms: int, failure: float, **options: Any) -> Deviation:
+def _deviation_of_confidence_set(
+    confidence: Any, support: Support, n_arms: int, failure: float, **options: Any
+) -> Deviation:
     """r(n) of a set; or of the ball, where the W1 radius of the set depends on the rewards (KL bands on ``Real``)."""
     is_sub_gaussian = isinstance(support, Real) and confidence in ("auto", "kl")
     chosen = confidence_set("wasserstein" if is_sub_gaussian else confidence, support, n_arms, **options)
@@ -123,14 +125,14 @@ def _paper_deviation(delta: float, at_once: float, ever: float, condition: Condi
 def deviation_at_fixed_n(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
-        _validation.choice("confidence", confidence, NAMES)
+        _validation.check_choice("confidence", confidence, NAMES)
     failure = min(1.0, n_arms * delta)
     if confidence == "paper":
         return _paper_deviation(delta, failure, failure, _subgaussian_condition(support))
     # A union over a single n is no union: horizon=1. For one n a DKW band is narrower than a KL band for all n, and of
     # Bernoulli means it is as wide as Chernoff's interval.
     single = "dkw" if confidence in ("auto", "kl") and isfinite(support.width) else confidence
-    return _deviation(single, support, n_arms, failure, horizon=1, delta=min(delta, 1.0))
+    return _deviation_of_confidence_set(single, support, n_arms, failure, horizon=1, delta=min(delta, 1.0))
 
 
 def deviation_up_to_horizon(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
@@ -141,12 +143,12 @@ def deviation_up_to_horizon(confidence: Any, support: Support, n_arms: int, hori
     each arm. An object of your own is trusted: it is taken to fail with probability 1/T at most.
     """
     if isinstance(confidence, str):
-        _validation.choice("confidence", confidence, NAMES)
+        _validation.check_choice("confidence", confidence, NAMES)
     if confidence == "paper":
         at_once = min(1.0, (1.0 + 2.0 / float(horizon) ** 2) ** n_arms - 1.0)
         ever = min(1.0, horizon * at_once)
         return _paper_deviation(2.0 / float(horizon) ** 2, at_once, ever, _subgaussian_condition(support))
-    return _deviation(confidence, support, n_arms, min(1.0, n_arms / horizon), horizon=horizon)
+    return _deviation_of_confidence_set(confidence, support, n_arms, min(1.0, n_arms / horizon), horizon=horizon)
 
 
 def deviation_at_all_times(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
@@ -161,7 +163,7 @@ def deviation_at_all_times(confidence: Any, support: Support, n_arms: int, delta
             "take confidence='auto', which holds at all times",
         )
         return _paper_deviation(arm_failure(delta, n_arms), delta, delta, condition)
-    return _deviation(confidence, support, n_arms, delta, delta=delta)
+    return _deviation_of_confidence_set(confidence, support, n_arms, delta, delta=delta)
 
 
 def _subgaussian_condition(support: Support) -> Condition:

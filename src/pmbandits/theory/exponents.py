@@ -202,17 +202,17 @@ def gap_exponent(
     check_bandit(bandit)
     known = facts(metric, bandit)
     spacings = np.array(
-        sorted(_default_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64
+        sorted(_default_grid_spacings(known, grid) if epsilons is None else epsilons, reverse=True), dtype=np.float64
     )
     if spacings.size < 3:
         raise ValueError(f"a fit needs at least three epsilons, got {spacings.size}.")
     for spacing in spacings:
-        _validation.within("each epsilon", float(spacing), 0.0, 1.0, open_lo=True, open_hi=True)
+        _validation.check_within("each epsilon", float(spacing), 0.0, 1.0, open_lo=True, open_hi=True)
     found = np.array([known.gap(float(spacing), gap, grid) for spacing in spacings])
     with np.errstate(divide="ignore"):
         ratios = np.log(found) / np.log(spacings)
     use = found > 0.0
-    slope, intercept, error, r2, residual = _fit_line(np.log(spacings[use]), np.log(found[use]))
+    slope, intercept, error, r2, residual = _fit_line_with_errors(np.log(spacings[use]), np.log(found[use]))
     degenerate, why = _is_degenerate_and_reason(known, gap, found, slope, error)
     return GapExponent(
         gap=gap,
@@ -229,7 +229,7 @@ def gap_exponent(
     )
 
 
-def _default_spacings(known: Facts, grid: Grid) -> list[float]:
+def _default_grid_spacings(known: Facts, grid: Grid) -> list[float]:
     offset = 0.0 if grid == "etc" else known.n_arms / 2.0
     steps = 8.0
     out: list[float] = []
@@ -243,7 +243,7 @@ def _default_spacings(known: Facts, grid: Grid) -> list[float]:
     return out
 
 
-def _fit_line(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float, float]:
+def _fit_line_with_errors(x: FloatArray, y: FloatArray) -> tuple[float, float, float, float, float]:
     if x.size < 3:
         return (np.nan, np.nan, np.inf, np.nan, np.nan)
     centred = x - x.mean()

@@ -84,7 +84,7 @@ class Facts:
         The proofs need only that every mixture which is not among the best is worse by the gap. So where two mixtures
         are equally good, ``"distinct"`` can take the place of δ_12.
         """
-        _validation.choice("gap", which, GAPS)
+        _validation.check_choice("gap", which, GAPS)
         values, different, size = self._best_utilities_of_grid(epsilon, grid)
         if which == "distinct":
             return float(values[0]) - different
@@ -196,7 +196,7 @@ def distance_limit(sigma: float = 1.0) -> float:
     >>> round(distance_limit(), 4)
     2.5066
     """
-    return sqrt(2.0 * pi) * _validation.within("sigma", sigma, 0.0, open_lo=True)
+    return sqrt(2.0 * pi) * _validation.check_within("sigma", sigma, 0.0, open_lo=True)
 
 
 def estimation_limit(metric: Distortion | str, bandit: Bandit, epsilon: float, rank: int = 1) -> float:
@@ -228,4 +228,4 @@ def utility_limit(metric: Distortion | str, sigma: float = 1.0) -> float:
     if isinstance(modulus, str):
         raise ValueError(f"{metric!r} has no such limit, because {modulus}.")
     exponent, constant = modulus
-    return constant * _validation.within("sigma", sigma, 0.0, open_lo=True) * sqrt(2.0 * pi / exponent)
+    return constant * _validation.check_within("sigma", sigma, 0.0, open_lo=True) * sqrt(2.0 * pi / exponent)

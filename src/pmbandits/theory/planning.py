@@ -126,9 +126,9 @@ def plan(
     ('8e+13 3e+09', True)
     """
     metric = as_metric(metric)
-    target = _validation.within("target_regret", target_regret, 0.0, open_lo=True)
-    _validation.choice("policy", policy, _POLICIES)
-    trials = _validation.whole("trials", trials, 2)
+    target = _validation.check_within("target_regret", target_regret, 0.0, open_lo=True)
+    _validation.check_choice("policy", policy, _POLICIES)
+    trials = _validation.check_whole_number("trials", trials, 2)
     if isinstance(where, Bandit):
         if n_arms is not None and n_arms != where.n_arms:
             raise ValueError(f"the bandit has {where.n_arms} arms, but n_arms = {n_arms}; leave n_arms out.")
@@ -143,7 +143,7 @@ def plan(
     if longest is None:
         counts = isinstance(support, (Binary, Finite))
         longest = 1_000_000 if counts else 50_000 if policy == "pmetc" else 2_000
-    longest = _validation.whole("longest", longest, 128)
+    longest = _validation.check_whole_number("longest", longest, 128)
     return Plan(
         policy=policy,
         metric=metric,
@@ -162,11 +162,11 @@ def hard_instance(metric: Distortion, support: Support, n_arms: int, target: flo
     >>> hard_instance(pmb.GiniDeviation(), pmb.Binary(), 2, 0.01)
     Bandit(arm 0: bernoulli(0.05), arm 1: bernoulli(0.55); support Binary())
     """
-    n_arms = _validation.whole("n_arms", n_arms, 2)
+    n_arms = _validation.check_whole_number("n_arms", n_arms, 2)
     positions = np.arange(n_arms) / (n_arms - 1) - 0.5
     wanted_loss = _HARDNESS_FACTOR * target
     ranked: list[tuple[tuple[float, ...], Bandit]] = []
-    for bandit in _candidate_bandits(support, positions):
+    for bandit in _bandits_of_growing_spread(support, positions):
         best = oracle(metric, bandit)
         loss = best.value - utility(metric, bandit, np.full(n_arms, 1.0 / n_arms))
         # Enough to lose, then as little as possible, and rather where a mixture is best: that takes the grid.
@@ -175,7 +175,7 @@ def hard_instance(metric: Distortion, support: Support, n_arms: int, target: flo
     return min(ranked, key=lambda item: item[0])[1]
 
 
-def _candidate_bandits(support: Support, positions: FloatArray) -> list[Bandit]:
+def _bandits_of_growing_spread(support: Support, positions: FloatArray) -> list[Bandit]:
     if isinstance(support, Real):
         import scipy.stats as st
 
@@ -287,7 +287,7 @@ def _plan_by_simulation(
             bound_policy = policy_spec.bind(metric, bandit.n_arms, bandit.support)  # type: ignore[arg-type]
         except ValueError as error:
             return PlanColumn("simulation", inf, np.nan, np.nan, np.nan, f"{policy} cannot be run: {error}")
-        regrets = _simulated_regret(bandit, metric, policy_spec, horizon, trials, seed)
+        regrets = _simulated_final_regrets(bandit, metric, policy_spec, horizon, trials, seed)
         mean, standard_error = float(regrets.mean()), float(regrets.std(ddof=1) / np.sqrt(trials))
         if mean + 2.0 * standard_error <= target or last:
             break
@@ -303,7 +303,7 @@ def _plan_by_simulation(
     return PlanColumn("simulation", float(horizon), float(bound_policy.epsilon or np.nan), explored, mean, note)
 
 
-def _simulated_regret(
+def _simulated_final_regrets(
     bandit: Bandit, metric: Distortion, policy_spec: Policy, horizon: int, trials: int, seed: int
 ) -> FloatArray:
     """Simulate a policy and return its final regret V(α*) − V(τ_T/T) in each trial."""

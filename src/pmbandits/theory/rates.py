@@ -8,7 +8,13 @@ from math import log
 from typing import Literal
 
 from pmbandits import _validation
-from pmbandits.schedules import arms_exponent_etc, arms_exponent_ucb, check_exponents, gamma, kappa
+from pmbandits.schedules import (
+    arms_exponent_etc,
+    arms_exponent_ucb,
+    check_exponents,
+    exploration_exponent_unchecked,
+    spacing_exponent_unchecked,
+)
 from pmbandits.theory.bounds import RegretBound
 
 Family = Literal["etc", "ucb", "etc_one_arm"]
@@ -35,10 +41,10 @@ class Rate:
         >>> round(rate("ucb", q=1.0, beta=1.0).at(10**6, n_arms=2), 4)
         0.1724
         """
-        horizon = _validation.whole("horizon", horizon, 2)
+        horizon = _validation.check_whole_number("horizon", horizon, 2)
         return (
             constant
-            * float(_validation.whole("n_arms", n_arms, 1)) ** self.arms
+            * float(_validation.check_whole_number("n_arms", n_arms, 1)) ** self.arms
             * float(horizon) ** -float(self.horizon)
             * log(horizon) ** float(self.log)
         )
@@ -72,18 +78,18 @@ def rate(family: Family, q: float, beta: float | None = None) -> Rate:
     >>> print(rate("ucb", q=1.0, beta=2.0))
     T^(−1/6)·(log T)^(1/6)
     """
-    _validation.choice("family", family, ["etc", "ucb", "etc_one_arm"])
+    _validation.check_choice("family", family, ["etc", "ucb", "etc_one_arm"])
     if family == "etc_one_arm":
         q, beta = check_exponents(q, 1.0 if beta is None else beta)
-        exact = _nearest_fraction(q)
+        exact = _simplest_fraction(q)
         return Rate(family, q, beta, q + 3.0, exact, exact, "theorem: ETC upper bound with ε = 1")
     q, beta = check_exponents(q, beta)
-    p, b = _nearest_fraction(q), _nearest_fraction(beta)
+    p, b = _simplest_fraction(q), _simplest_fraction(beta)
     if family == "etc":
         power = p * p / (2 * b)
         arms = arms_exponent_etc(q, beta) * float(power)
-        return Rate(family, q, beta, arms, gamma(p, b) * power, power, "theorem:PM-ETC-M")
-    spacing = kappa(p, b)
+        return Rate(family, q, beta, arms, exploration_exponent_unchecked(p, b) * power, power, "theorem:PM-ETC-M")
+    spacing = spacing_exponent_unchecked(p, b)
     power = min(p * spacing, (1 - spacing) * p / 2)
     return Rate(family, q, beta, arms_exponent_ucb(q, beta), power, power, "corollary:PM-UCB-M")
 
@@ -100,7 +106,7 @@ def leading_constant(bound: RegretBound, known: Rate, n_arms: int) -> float:
     return bound.value / known.at(bound.horizon, n_arms)
 
 
-def _nearest_fraction(x: float) -> Fraction:
+def _simplest_fraction(x: float) -> Fraction:
     """Return the simple fraction that a float stands for (1/3 for 0.333…), else its exact value."""
     near = Fraction(x).limit_denominator(1000)
     return near if abs(float(near) - x) < 1e-12 else Fraction(x)

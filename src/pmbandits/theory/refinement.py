@@ -99,7 +99,7 @@ def refinement_oracle(
     """
     metric = as_metric(metric)
     check_bandit(bandit)
-    branching = _validation.whole("branching", branching, 4)
+    branching = _validation.check_whole_number("branching", branching, 4)
     if branching % 2:
         raise ValueError(f"branching must be even, so that a kept mixture lies on the next grid; got {branching}.")
     count, last = bandit.n_arms, refinement_phases(epsilon, branching)

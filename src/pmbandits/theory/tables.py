@@ -101,9 +101,9 @@ class PaperTable:
         """The table in LaTeX. It is ASCII, and needs no package."""
         rows = [
             [escape_latex(name) for name in self.head],
-            *([_cell_latex(v) for v in row] for row in self.rows),
+            *([_format_cell_as_latex(v) for v in row] for row in self.rows),
         ]
-        return _text_tables.latex(rows, caption=escape_latex(self.title), label=self.equation, ready=True)
+        return _text_tables.latex_table(rows, caption=escape_latex(self.title), label=self.equation, ready=True)
 
     def cells(self) -> list[list[str]]:
         """All cells as text, row by row; the first row has the names of the columns."""
@@ -116,7 +116,7 @@ class PaperTable:
 
     def render(self, form: str = "text") -> str:
         """The table as ``"text"``, ``"markdown"`` or ``"latex"``."""
-        _validation.choice("format", form, ["text", "markdown", "latex"])
+        _validation.check_choice("format", form, ["text", "markdown", "latex"])
         return str(getattr(self, form)())
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ def table(number: int, metrics: Sequence[Distortion | str] | None = None) -> Pap
     >>> str(table(2, metrics=[GiniDeviation()]).rows[0][2])
     'T^(−1/5)·(log T)^(1/4)'
     """
-    number = _validation.whole("table number", number, 1, 4)
+    number = _validation.check_whole_number("table number", number, 1, 4)
     chosen = [as_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
     if number == 1 and metrics is None:  # the paper's table has the differentiable ones
         chosen = [metric for metric in chosen if not metric.kinks]
@@ -169,7 +169,7 @@ def _gap_exponents_row(metric: Distortion) -> tuple[Any, ...]:
 
 def _holder_pair_row(metric: Distortion) -> tuple[Any, ...]:
     pair = metric.holder(Interval(0.0, 1.0))
-    return metric, _fraction(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)
+    return metric, _fraction_with_small_denominator(pair.q), WidthScaledConstant(pair.constant, 1.0 - pair.q)
 
 
 _ROW = {1: _rates_row, 2: _bernoulli_rates_row, 3: _gap_exponents_row, 4: _holder_pair_row}
@@ -230,25 +230,25 @@ def format_cell(value: Any) -> str:
     if isinstance(value, Formula):
         return value.text
     if isinstance(value, WidthScaledConstant):
-        width = "" if value.power == 0.0 else f"(Z − V)^({_fraction(value.power)})"
+        width = "" if value.power == 0.0 else f"(Z − V)^({_fraction_with_small_denominator(value.power)})"
         return width if width and value.factor == 1.0 else f"{value.factor:g}{'·' + width if width else ''}"
     return str(value)
 
 
-def _cell_latex(value: Any) -> str:
+def _format_cell_as_latex(value: Any) -> str:
     if value is None:
         return "--"
     if isinstance(value, Distortion):
         return rf"\texttt{{{escape_latex(format_cell(value))}}}"
     if isinstance(value, Formula):
-        return f"${_latex_formula(value.text)}$"
+        return f"${_formula_to_latex(value.text)}$"
     if isinstance(value, Rate):
         slow = r"\log T" if value.log == 1 else rf"(\log T)^{{{format_power(value.log)}}}"
         return rf"$T^{{-{format_power(value.horizon)}}}\,{slow}$"
     if isinstance(value, (Range, Fraction)):
         return f"${value}$"
     if isinstance(value, WidthScaledConstant):
-        width = "" if value.power == 0.0 else f"(Z-V)^{{{_fraction(value.power)}}}"
+        width = "" if value.power == 0.0 else f"(Z-V)^{{{_fraction_with_small_denominator(value.power)}}}"
         return f"${width}$" if width and value.factor == 1.0 else f"${value.factor:g}{width}$"
     return escape_latex(str(value))
 
@@ -274,7 +274,7 @@ _LATEX_MATH = {
 }
 
 
-def _latex_formula(text: str) -> str:
+def _formula_to_latex(text: str) -> str:
     text = re.sub(r"√(\w)", r"\\sqrt{\1}", text).replace("1{", r"\mathbf{1}\{")
     if r"\mathbf{1}\{" in text:
         text = text[:-1] + r"\}"
@@ -282,5 +282,5 @@ def _latex_formula(text: str) -> str:
     return re.sub(pattern, lambda found: _LATEX_MATH[found[0]], text)
 
 
-def _fraction(x: float) -> Fraction:
+def _fraction_with_small_denominator(x: float) -> Fraction:
     return Fraction(x).limit_denominator(1000)

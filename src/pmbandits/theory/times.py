@@ -37,13 +37,13 @@ def exploration_rounds(
     ['5.39e+08', '1.88e+04']
     """
     known = facts(metric, bandit)
-    horizon = _validation.whole("horizon", horizon, 2)
+    horizon = _validation.check_whole_number("horizon", horizon, 2)
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "etc"))
     share = 1.0 / (known.n_arms * float(horizon) ** 2 * (epsilon ** -(known.n_arms - 1) + 1.0))
     deviation = deviation_at_fixed_n(confidence, known.support, known.n_arms, share)
     if deviation.name == "paper":  # r(n) = r(1)/√n, solved exactly
         return known.n_arms * (deviation.radius(1.0) / tolerance) ** 2
-    return known.n_arms * _smallest_true(lambda n: deviation.radius(float(n)) <= tolerance, 1)
+    return known.n_arms * _smallest_number_that_holds(lambda n: deviation.radius(float(n)) <= tolerance, 1)
 
 
 def exploration_scale(
@@ -90,7 +90,7 @@ def separation_time(
     >>> f"{separation_time(gini, bandit, 0.4):.3g} {separation_time(gini, bandit, 0.4, confidence='auto'):.3g}"
     '1.33e+11 2.8e+06'
     """
-    rho = _validation.within("rho", rho, 0.0, 1.0, open_lo=True)
+    rho = _validation.check_within("rho", rho, 0.0, 1.0, open_lo=True)
     # It does not depend on the horizon, and bounds ask for it at each.
     compute = _separation_time if isinstance(confidence, str) else _separation_time.__wrapped__
     return compute(facts(metric, bandit), float(epsilon), rho, gap, confidence)
@@ -105,7 +105,7 @@ def _separation_time(known: Facts, epsilon: float, rho: float, gap: Gap, confide
         return deviation.radius(rho * s * epsilon / 4.0) <= tolerance
 
     # From s = 3 on the radius at ρsε/4 rewards falls with s, whatever the set.
-    found = _smallest_true(is_close_enough, 3)
+    found = _smallest_number_that_holds(is_close_enough, 3)
     while 1.0 < found <= 3.0 and is_close_enough(int(found) - 1):
         found -= 1.0
     return found
@@ -133,7 +133,7 @@ def settling_time(
     return 2.0 / epsilon * (start - 1.0)
 
 
-def _smallest_true(holds: Callable[[int], bool], start: int) -> float:
+def _smallest_number_that_holds(holds: Callable[[int], bool], start: int) -> float:
     """The smallest whole number from ``start`` on at which a condition holds; from there on it must always hold."""
     if holds(start):
         return float(start)
@@ -159,7 +159,7 @@ def retention_probability(epsilon: float, delta: float = 0.05, branching: int = 
     >>> round(retention_probability(0.06, delta=0.01), 12)
     0.95
     """
-    delta = _validation.within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
+    delta = _validation.check_within("delta", delta, 0.0, 1.0, open_lo=True, open_hi=True)
     return max(0.0, 1.0 - refinement_phases(epsilon, branching) * delta)
 
 
@@ -211,7 +211,7 @@ def refinement_time(
             return False
         return 4.0 * known.constant * known.n_arms * deviation.radius(pulls) ** known.q < smallest
 
-    return _smallest_true(phases_ended, known.n_arms)
+    return _smallest_number_that_holds(phases_ended, known.n_arms)
 
 
 def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, exploration: float = 1.0) -> float:
@@ -220,13 +220,13 @@ def exploration_yields(epsilon: float, n_arms: int, *, branching: int = 4, explo
     >>> exploration_yields(0.25, 2) > 100
     True
     """
-    least_share = _least_share(epsilon, branching)
-    xi = _validation.within("exploration", exploration, 0.0, open_lo=True)
+    least_share = _least_tracked_share(epsilon, branching)
+    xi = _validation.check_within("exploration", exploration, 0.0, open_lo=True)
 
     def yields(s: int) -> bool:
         return s ** (-xi / (1.0 + xi)) * n_arms ** (-1.0 / (1.0 + xi)) + 1.0 / s <= least_share
 
-    return _smallest_true(yields, 1) - 1.0
+    return _smallest_number_that_holds(yields, 1) - 1.0
 
 
 def anytime_settling_time(
@@ -241,10 +241,10 @@ def anytime_settling_time(
     True
     """
     yields = exploration_yields(epsilon, n_arms, branching=branching, exploration=exploration)
-    return (max(refined_after, yields) - 1.0) / _least_share(epsilon, branching)
+    return (max(refined_after, yields) - 1.0) / _least_tracked_share(epsilon, branching)
 
 
-def _least_share(epsilon: float, branching: int) -> float:
+def _least_tracked_share(epsilon: float, branching: int) -> float:
     """2^(L−1)/A^(L+1): the smallest weight that CIRT tracks."""
     phases = refinement_phases(epsilon, branching)
     return float(2.0 ** (phases - 1) / branching ** (phases + 1))

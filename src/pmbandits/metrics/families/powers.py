@@ -10,7 +10,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.metrics.family import Family, parameter
-from pmbandits.metrics.formulas import formula_helper, where
+from pmbandits.metrics.formulas import compile_with_formula, where
 from pmbandits.metrics.numeric import Monotonicity, Shape
 
 
@@ -373,7 +373,7 @@ class PowerDeviation(Family):
         return {self.m: 1.0, 2.0 * self.m: -self.r}
 
 
-@formula_helper
+@compile_with_formula
 def _past_entropy(v: FloatArray, log_v: FloatArray, alpha: float) -> FloatArray:
     """h(1 − v), from v and its logarithm."""
     if alpha == 1.0:

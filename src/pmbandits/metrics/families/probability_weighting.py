@@ -48,12 +48,12 @@ class WangTransform(Family):
         return -norm_cdf(norm_ppf(v) - self.shift)
 
     def _dh(self, u: FloatArray) -> FloatArray:
-        return self._density_ratio(norm_ppf(u))
+        return self._normal_density_ratio(norm_ppf(u))
 
     def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
-        return -self._density_ratio(-norm_ppf(v))
+        return -self._normal_density_ratio(-norm_ppf(v))
 
-    def _density_ratio(self, x: FloatArray) -> FloatArray:
+    def _normal_density_ratio(self, x: FloatArray) -> FloatArray:
         if self.shift == 0.0:
             return np.ones_like(x)
         return np.exp(-self.shift * x - 0.5 * self.shift**2)

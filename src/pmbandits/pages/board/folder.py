@@ -33,7 +33,7 @@ class WatchedRun:
         self._lock = threading.Lock()
         self.seen.refresh()
 
-    def progress_counts(self) -> dict[str, Any]:
+    def trials_done_and_total(self) -> dict[str, Any]:
         """How many trials are done, and of how many."""
         with self._lock:
             self.seen.refresh()
@@ -43,10 +43,10 @@ class WatchedRun:
         """What the page shows, of one policy and one trial."""
         with self._lock:
             self.seen.refresh()
-            return _run_view(self.seen, policy, trial)
+            return _run_for_page(self.seen, policy, trial)
 
 
-def _run_view(seen: FolderReader, policy: str | None, trial: str | None) -> dict[str, Any]:
+def _run_for_page(seen: FolderReader, policy: str | None, trial: str | None) -> dict[str, Any]:
     line = seen.line_index(policy)
     trials = seen.finished_trials[line]
     shown = sorted(trials)
@@ -61,7 +61,7 @@ def _run_view(seen: FolderReader, policy: str | None, trial: str | None) -> dict
         "progress": {"done": seen.done, "total": seen.total},
         "choices": {"policies": policy_names, "policy": policy_names[line], "trials": shown[:500], "trial": at},
         "policies": _regret_lines(seen, policy_names[:_MOST_LINES]),
-        "metric": _metric_view(known, seen),
+        "metric": _metric_for_page(known, seen),
         "arms": view.arms_with_colours(seen.names),
         "history": {"x": [], "played": [], "wanted": []},
         "marks": [],
@@ -70,7 +70,7 @@ def _run_view(seen: FolderReader, policy: str | None, trial: str | None) -> dict
         "decisions": [],
     }
     if at is not None:
-        _add_trial(out, seen, line, trials[at], known)
+        _add_trial_to_view(out, seen, line, trials[at], known)
     return out
 
 
@@ -95,7 +95,7 @@ def _regret_lines(seen: FolderReader, policy_names: Sequence[str]) -> list[dict[
     return out
 
 
-def _add_trial(out: dict[str, Any], seen: FolderReader, line: int, trial: Any, known: Any) -> None:
+def _add_trial_to_view(out: dict[str, Any], seen: FolderReader, line: int, trial: Any, known: Any) -> None:
     """Add what one trial shows: shares over time, what happened, the arms at the end, and their curves."""
     t = seen.lines[line].checkpoints
     drawn = view.most_played_arms(np.maximum(trial.played[-1], trial.wanted[-1]), 8)
@@ -132,11 +132,11 @@ def _events_of_trial(seen: FolderReader, phase_ends: Sequence[int]) -> list[dict
     return [{"x": x, "text": text} for x, text in sorted(marks, key=lambda mark: mark[0])]
 
 
-def _metric_view(known: Any, seen: FolderReader) -> dict[str, Any]:
+def _metric_for_page(known: Any, seen: FolderReader) -> dict[str, Any]:
     if known is not None:
-        return view.metric_curve(known[0])
+        return view.metric_text_and_curve(known[0])
     try:
-        return view.metric_curve(Distortion.from_dict(seen.spec["metric"]))
+        return view.metric_text_and_curve(Distortion.from_dict(seen.spec["metric"]))
     except (ValueError, TypeError, LookupError):
         return {"text": seen.metric_text, "words": "", "u": [], "h": []}
 
@@ -171,13 +171,13 @@ def make_app(watched: WatchedRun) -> Starlette:
         return web.json_response(await run_in_threadpool(watched.view, given.get("policy"), given.get("trial")))
 
     async def stream(request: Request) -> Response:
-        return view.stream_response(
-            view.server_sent_events(lambda: run_in_threadpool(watched.progress_counts), notifier)
+        return view.server_sent_events_response(
+            view.server_sent_events(lambda: run_in_threadpool(watched.trials_done_and_total), notifier)
         )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        web.on_shutdown_signal(notifier.close)
+        web.call_on_shutdown_signal(notifier.close)
         yield
 
     return Starlette(
@@ -194,4 +194,4 @@ def make_app(watched: WatchedRun) -> Starlette:
 def run(folder: Path, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits board``."""
     watched = WatchedRun(folder)
-    web.serve(lambda: make_app(watched), port=port, show=show, browse=browse)
+    web.serve_locally(lambda: make_app(watched), port=port, show=show, browse=browse)

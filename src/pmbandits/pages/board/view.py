@@ -18,14 +18,14 @@ from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.pages import web
-from pmbandits.palette import colour
+from pmbandits.palette import arm_colour
 from pmbandits.tables.distributions import Atoms, Distribution
 
 GRID = 120  # places at which curves are drawn
 DRAWN = 20  # arms whose curves are sent
 
 
-def metric_curve(metric: Distortion) -> dict[str, Any]:
+def metric_text_and_curve(metric: Distortion) -> dict[str, Any]:
     """The metric in words, and the curve of h."""
     terms = metric.terms
     said = "; ".join(
@@ -42,7 +42,7 @@ def estimated_curves(metric: Distortion, estimates: Sequence[ArmEstimate], drawn
     if not seen:
         return {"x": [], "bend": 0.0, "arms": []}
     points = np.unique(np.concatenate([_cosine_spaced_rewards(estimates[k].x, estimates[k].p) for k in seen]))
-    x, linear_width = _curve_grid(points)
+    x, linear_width = _grid_and_linear_width(points)
     arms = []
     for k in seen:
         below, (low, high) = estimates[k].cdf(x), estimates[k].band(x)
@@ -62,7 +62,7 @@ def true_curves(metric: Distortion, distributions: Sequence[Distribution], drawn
     inside &= np.array([any(distributions[k].cdf(np.array([p]))[0] < 1.0 - 1e-3 for k in drawn) for p in points])
     points = points[inside] if inside.sum() > 1 else points
     spread = np.linspace(float(points[0]), float(points[-1]), GRID)
-    x, linear_width = _curve_grid(np.unique(np.concatenate((points, spread))))
+    x, linear_width = _grid_and_linear_width(np.unique(np.concatenate((points, spread))))
     arms = []
     for k in drawn:
         above = np.clip(1.0 - np.asarray(distributions[k].cdf(x), dtype=np.float64), 0.0, 1.0)
@@ -87,7 +87,7 @@ def clean_share(number: Any) -> float:
 
 def arms_with_colours(names: Sequence[str]) -> list[dict[str, Any]]:
     """The arms with their colours."""
-    return [{"name": name, "place": k, "colour": colour(k)} for k, name in enumerate(names)]
+    return [{"name": name, "place": k, "colour": arm_colour(k)} for k, name in enumerate(names)]
 
 
 def _cosine_spaced_rewards(x: FloatArray, p: FloatArray) -> FloatArray:
@@ -95,7 +95,7 @@ def _cosine_spaced_rewards(x: FloatArray, p: FloatArray) -> FloatArray:
     return np.asarray(x[np.minimum(np.searchsorted(np.cumsum(p), rank), x.size - 1)])
 
 
-def _curve_grid(points: FloatArray) -> tuple[FloatArray, float]:
+def _grid_and_linear_width(points: FloatArray) -> tuple[FloatArray, float]:
     if points.size > GRID:
         points = np.unique(points[np.linspace(0, points.size - 1, GRID).astype(np.intp)])
     pad = 0.02 * float(points[-1] - points[0]) or 0.5
@@ -161,7 +161,7 @@ async def server_sent_events(
         await notifier.wait_for_notification(every)
 
 
-def stream_response(parts: AsyncIterator[bytes]) -> Any:
+def server_sent_events_response(parts: AsyncIterator[bytes]) -> Any:
     """The streaming response of server-sent events."""
     from starlette.responses import StreamingResponse
 

@@ -19,7 +19,7 @@ from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.pages.studio import examples, sentences, ties
 from pmbandits.pages.studio.sliders import metric_text
 from pmbandits.pages.studio.table import Table, without_option_names
-from pmbandits.palette import colour
+from pmbandits.palette import arm_colour
 from pmbandits.supports import Binary
 
 _MOST_ARMS_DRAWN = 10  # arms in a chart
@@ -31,7 +31,7 @@ _SMALLEST_STEP = 0.004  # how close these come
 _JUMP = 0.2  # a change of a share that is a jump
 
 
-def overview(table: Table) -> dict[str, Any]:
+def table_overview(table: Table) -> dict[str, Any]:
     """What the page shows of a table before any question."""
     first = table.sniff
     out: dict[str, Any] = {
@@ -61,7 +61,7 @@ def overview(table: Table) -> dict[str, Any]:
         "used": log.used,
         "outcomes": log.outcomes,
         "per": log.per,
-        "outcome": sentences.reward_note(table),
+        "outcome": sentences.note_on_what_one_reward_is(table),
         "outcomes_can_be": sentences.period_choices_of_one_reward(table),
         "account": without_option_names(log.row_report()),
         "findings": [
@@ -70,7 +70,7 @@ def overview(table: Table) -> dict[str, Any]:
         ],
         "examples": [str(bad) for bad in log.examples],
         "arms": [
-            {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": colour(k)}
+            {"name": a.name, "n": a.n, "mean": float(a.x @ a.p), "colour": arm_colour(k)}
             for k, a in enumerate(log.arms[:_MOST_ARMS_LISTED])
         ],
         "count": len(log.arms),
@@ -112,7 +112,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "place": k,
                 "name": names[k],
-                "colour": colour(k),
+                "colour": arm_colour(k),
                 "share": None if same else seen.weights[k],
                 "worth": seen.shown(float(seen.arm_utilities[k])),
                 "mean": seen.shown(float(table.means[k])),
@@ -129,7 +129,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
             "worth": seen.shown(float(seen.arm_utilities.max())),
         },
         "gain": seen.gain,
-        "sentence": sentences.play_text(names, seen.weights),
+        "sentence": sentences.what_to_play_text(names, seen.weights),
         "gives": sentences.utility_text(names, seen, table.means, metric),
         "price": sentences.gain_text(names, seen, limits, metric),
         "limits": None
@@ -144,7 +144,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "grid": table.curves.grid,
         "above": curves,
         "bent": bent,
-        "again": repro_call(table, _kept_and_current_metrics(metric, params.get("kept")), limits, params),
+        "again": shell_and_python_calls(table, _kept_and_current_metrics(metric, params.get("kept")), limits, params),
         "ms": 1e3 * (perf_counter() - start),
     }
 
@@ -182,7 +182,9 @@ def shares_along_slider(table: Table, params: Mapping[str, Any]) -> dict[str, An
     used = [int(k) for k in np.argsort(-every.max(axis=0), kind="stable")[:_MOST_ARMS_DRAWN] if every[:, k].max() > 0.0]
     return {
         "steps": 100.0 * np.array(steps),
-        "arms": [{"name": table.names[k], "colour": colour(k), "shares": 100.0 * every[:, k]} for k in sorted(used)],
+        "arms": [
+            {"name": table.names[k], "colour": arm_colour(k), "shares": 100.0 * every[:, k]} for k in sorted(used)
+        ],
         "changes": _jumps_text(table.names, steps, every),
     }
 
@@ -216,7 +218,7 @@ def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, An
     utility = [[table.preview.utility(metric, other.weights) for other in seen] for metric in metrics]
     used = [k for k in range(len(table.names)) if any(s.weights[k] > 0.0 for s in seen)]
     return {
-        "arms": [{"name": table.names[k], "colour": colour(k)} for k in used],
+        "arms": [{"name": table.names[k], "colour": arm_colour(k)} for k in used],
         "rows": [
             {
                 "text": metric_text(metric),
@@ -232,20 +234,22 @@ def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, An
                 "best_worth": s.shown(float(s.arm_utilities.max())),
                 "gain": s.gain,
                 "others": row,
-                "lost": [_loss_text(s.value - other, s.value) for other in row],
+                "lost": [_percent_lost_text(s.value - other, s.value) for other in row],
             }
             for metric, kept, s, row in zip(metrics, limits, seen, utility, strict=True)
         ],
     }
 
 
-def _loss_text(part: float, whole: float) -> str:
+def _percent_lost_text(part: float, whole: float) -> str:
     """What is lost, in percent; under other limits something may be gained."""
     said = sentences.format_percent(abs(part), whole)
     return f"gains {said}" if part < 0.0 and said not in ("", "0 %") else said
 
 
-def repro_call(table: Table, metrics: Sequence[Distortion], limits: Limits | None, params: Mapping[str, Any]) -> Any:
+def shell_and_python_calls(
+    table: Table, metrics: Sequence[Distortion], limits: Limits | None, params: Mapping[str, Any]
+) -> Any:
     """How to reproduce the answer: as a shell command and as lines of Python."""
     texts = [metric_text(metric) for metric in metrics]
     options = {**table.params, "decimal": None} if table.params.get("decimal") == table.sniff.decimal else table.params
@@ -266,7 +270,7 @@ def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "shares": None if limits is None else str(limits),
         "level": _confidence_level(params),
         "loss": table.params["loss"],
-        "repeat": repro_call(table, metrics, limits, params)["python"],
+        "repeat": shell_and_python_calls(table, metrics, limits, params)["python"],
         "source": table.name,
     }
 
@@ -278,7 +282,7 @@ def _kept_and_current_metrics(metric: Distortion, kept: Any) -> list[Distortion]
 
 
 def _confidence_level(params: Mapping[str, Any]) -> float:
-    return _validation.within("level", params.get("level", 0.95), 0.5, 1.0, open_hi=True)
+    return _validation.check_within("level", params.get("level", 0.95), 0.5, 1.0, open_hi=True)
 
 
 def _parse_metric(text: Any) -> Distortion:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from pmbandits.pages import web
 from pmbandits.pages.studio import answers, examples, sliders
-from pmbandits.pages.studio.table import Table, new_upload_file
+from pmbandits.pages.studio.table import Table, create_upload_file
 from pmbandits.pages.studio.verdict_worker import Superseded, VerdictWorker
 
 _MAX_UPLOAD_BYTES = 1 << 30  # bytes of a file that is dropped in
@@ -66,7 +66,7 @@ class Studio:
 
     def overview(self, at: int) -> dict[str, Any]:
         """A table as the page takes it."""
-        return {"table": at, **answers.overview(self.tables[at])}
+        return {"table": at, **answers.table_overview(self.tables[at])}
 
     def read(self, params: Params) -> dict[str, Any]:
         """Read a table as the page says."""
@@ -135,7 +135,7 @@ async def _page_route(request: Request) -> Response:
 
 
 async def _start_route(request: Request) -> Response:
-    studio, at = request.app.state.studio, _table_number(request)  # of a page that was loaded again
+    studio, at = request.app.state.studio, _table_number_in_address(request)  # of a page that was loaded again
     at = at if at in studio.tables else studio.first
     first = await run_in_threadpool(studio.overview, at) if at in studio.tables else None
     return web.json_response(
@@ -150,7 +150,7 @@ async def _start_route(request: Request) -> Response:
 
 async def _upload_route(request: Request) -> Response:
     name = Path(request.query_params.get("name", "table.csv").replace("\\", "/")).name or "table.csv"
-    path, handle = new_upload_file(name)
+    path, handle = create_upload_file(name)
     size = 0
     with handle:
         async for piece in request.stream():
@@ -171,7 +171,7 @@ async def _example_route(request: Request) -> Response:
 
 
 async def _download_route(request: Request) -> Response:
-    table = request.app.state.studio.table({"table": _table_number(request)}, read=False)
+    table = request.app.state.studio.table({"table": _table_number_in_address(request)}, read=False)
     if not table.is_upload:
         raise ValueError("this file is on your machine already.")
     headers = {**web.HEADERS, "Content-Disposition": f"attachment; filename*=utf-8''{quote(table.name)}"}
@@ -189,7 +189,7 @@ async def _question_route(request: Request) -> Response:
     return web.json_response(await run_in_threadpool(answer, request.app.state.studio, await web.json_body(request)))
 
 
-def _table_number(request: Request) -> int:
+def _table_number_in_address(request: Request) -> int:
     """The number of a table in the address; -1 if there is none."""
     given = request.query_params.get("table", "")
     return int(given) if given.isascii() and given.isdigit() else -1
@@ -200,6 +200,6 @@ def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bo
     studio = Studio(path)
     studio.verdict_worker.start()
     try:
-        web.serve(lambda: make_app(studio), port=port, show=show, browse=browse)
+        web.serve_locally(lambda: make_app(studio), port=port, show=show, browse=browse)
     finally:
         studio.end()

@@ -38,7 +38,7 @@ def period_choices_of_one_reward(table: Table) -> dict[str, str]:
     return out | {period: f"a {_period_name(table, period)}: the average{what} of an arm in it" for period in periods}
 
 
-def reward_note(table: Table) -> str:
+def note_on_what_one_reward_is(table: Table) -> str:
     """A note on what one reward is: periods that were averaged, and a reward that is very common."""
     log, said = table.problem.log, []
     if log.per is not None:
@@ -57,7 +57,7 @@ def _period_name(table: Table, per: str) -> str:
     return per if per in _PERIODS else f"value of “{table.params['time']}”"
 
 
-def play_text(names: Sequence[str], weights: FloatArray) -> str:
+def what_to_play_text(names: Sequence[str], weights: FloatArray) -> str:
     """What is best in the data, before it is known whether that could be chance."""
     return f"Best in these data: {mixture_text(names, weights)}."
 

@@ -81,14 +81,14 @@ def metric_with_sliders(metric: Distortion) -> dict[str, Any]:
                 "name": part.name,
                 "meaning": describe_metric(part),
                 "values": part.parameters,
-                "sliders": [_slider(part, f.name, f.metadata) for f in fields(part)],  # type: ignore[arg-type]
+                "sliders": [_slider_description(part, f.name, f.metadata) for f in fields(part)],  # type: ignore[arg-type]
             }
             for weight, part in shown
         ],
     }
 
 
-def _slider(part: Distortion, name: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _slider_description(part: Distortion, name: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     value = float(getattr(part, name))
     spec = _SLIDER_SPECS.get((part.name, name))
     if spec is None:

@@ -73,7 +73,7 @@ class Table:
             for name in _OPTIONS
             if (value := _text_option(options, name)) or name in ("thousands", "currency")
         }
-        params["wide"] = self._parse_wide(options.get("wide"), params)
+        params["wide"] = self._parse_wide_option(options.get("wide"), params)
         if params["wide"]:
             params.pop("arm", None), params.pop("reward", None)
         loss = bool(options.get("loss"))
@@ -100,7 +100,7 @@ class Table:
             except ValueError as error:
                 self.params, self.read_error = {}, str(error)
 
-    def _parse_wide(self, given: Any, params: Mapping[str, Any]) -> bool | list[str]:
+    def _parse_wide_option(self, given: Any, params: Mapping[str, Any]) -> bool | list[str]:
         """Whether columns are arms, or which of them."""
         if given is None or isinstance(given, bool):
             return bool(given)
@@ -159,7 +159,7 @@ class Table:
         for name, pair in dict(params.get("arms") or {}).items():
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ValueError(f"the limits of {_validation.short(name)} must be the least and the largest share.")
-            low, high = (_validation.within(f"a limit of {name}", end, 0.0, 100.0) / 100.0 for end in pair)
+            low, high = (_validation.check_within(f"a limit of {name}", end, 0.0, 100.0) / 100.0 for end in pair)
             if (low, high) != (0.0, 1.0):
                 ends[str(name)] = (low if low > 0.0 else None, high if high < 1.0 else None)
         text = str(params.get("text") or "").strip()
@@ -188,7 +188,7 @@ def without_option_names(text: str) -> str:
     return re.sub(r": say (?:so|which) with .*$", ": say so under “Change how it is read”.", text)
 
 
-def new_upload_file(name: str) -> tuple[Path, Any]:
+def create_upload_file(name: str) -> tuple[Path, Any]:
     """A place for a file that is dropped in: a folder of its own, and the open file. The name keeps its ending only."""
     folder = Path(tempfile.mkdtemp(prefix="pmbandits-studio-"))
     suffix = "".join(Path(name).suffixes[-2:]) if name.lower().endswith(".gz") else Path(name).suffix
@@ -217,4 +217,6 @@ def _parse_support(given: Any) -> Support | None:
     lo, hi = given.get("lo"), given.get("hi")
     if lo in (None, "") or hi in (None, ""):
         raise ValueError("give both the least and the largest reward that is possible, or say that it is not known.")
-    return Interval(_validation.number("the least reward", lo), _validation.number("the largest reward", hi))
+    return Interval(
+        _validation.check_number("the least reward", lo), _validation.check_number("the largest reward", hi)
+    )

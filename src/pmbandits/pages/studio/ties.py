@@ -86,7 +86,7 @@ def _tie_reason(table: Table, metric: Distortion, same: list[int], utility: floa
 
 def _settings_that_break_tie(table: Table, metric: Distortion, same: list[int]) -> Iterator[dict[str, Any]]:
     """Settings that can tell the arms apart, each with the words of its button."""
-    found = _separating_setting(table, metric, same)
+    found = _nearest_setting_without_tie(table, metric, same)
     if found is not None:
         yield {"say": f"Look at {describe_metric(found)}", "metric": metric_text(found)}
     terms = metric.terms
@@ -101,7 +101,7 @@ def _settings_that_break_tie(table: Table, metric: Distortion, same: list[int]) 
         yield {"say": "Take a week as one reward", "per": "week"}
 
 
-def _separating_setting(table: Table, metric: Distortion, same: list[int]) -> Distortion | None:
+def _nearest_setting_without_tie(table: Table, metric: Distortion, same: list[int]) -> Distortion | None:
     """The nearest setting of a slider at which all of the tied arms differ, or at least the best one stands out."""
     parts = [(weight, part) for weight, part in metric.terms if part.name != "mean"]
     if len(parts) != 1:

@@ -34,7 +34,7 @@ class VerdictWorker:
     def start(self) -> None:
         """Begin to start the helper, so that it is ready when it is needed."""
         with self._busy:
-            self._running_pipe()
+            self._pipe_to_running_helper()
 
     def ask(self, problem: Any, question: dict[str, Any], *, replaceable: bool = True) -> Any:
         """Ask about a problem. Raises :class:`Superseded` if a newer one came, and ``ValueError`` with a sentence."""
@@ -49,7 +49,7 @@ class VerdictWorker:
                 raise Superseded
             self._since = time.monotonic() if replaceable else None
             try:
-                pipe = self._running_pipe()
+                pipe = self._pipe_to_running_helper()
                 pipe.send((None if self._loaded is problem else problem, question))
                 self._loaded = problem
                 answer, error = pipe.recv()
@@ -64,7 +64,7 @@ class VerdictWorker:
             raise ValueError(error)
         return answer
 
-    def _running_pipe(self) -> Connection:
+    def _pipe_to_running_helper(self) -> Connection:
         """The pipe to the helper, which is started if it does not run."""
         if self._pipe is None or self._process is None or not self._process.is_alive():
             self.end()
@@ -138,7 +138,7 @@ def _for_page(advice: Any) -> dict[str, Any]:
             }
             for a in advice.arms
         ],
-        "badge": sentences.verdict(advice),
+        "badge": sentences.short_verdict(advice),
         "kind": advice.decision.kind,
         "recommendation": advice.recommendation,
         "reason": advice.reason,
@@ -148,12 +148,12 @@ def _for_page(advice: Any) -> dict[str, Any]:
         "offers": [{"say": f"Look at {words}", "metric": text} for words, text in sentences.alternatives(advice)]
         if advice.decision.next_step.kind == "other preference"
         else [],
-        "costs": [_cost_text(price) for price in advice.costs.values()],
+        "costs": [_cost_of_limit_text(price) for price in advice.costs.values()],
         "notes": [text for text in advice.notes if not text.startswith(("In the data, ", "What you value, as"))],
     }
 
 
-def _cost_text(price: Any) -> str:
+def _cost_of_limit_text(price: Any) -> str:
     """What a limit costs, in percent of what could be reached without it."""
     limit = f"The limit {price.text}" if price.arm is None else f"The limit on {price.arm} ({price.text})"
     if price.gain <= 1e-9 * max(abs(price.value), abs(price.without)):

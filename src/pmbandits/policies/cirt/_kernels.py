@@ -20,9 +20,9 @@ from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_max, h_min
 from pmbandits.mixtures import _lazy_argmax as lazy
 from pmbandits.mixtures import _look_ahead as ahead
-from pmbandits.mixtures._constraints import intersect_box_with_limits
-from pmbandits.mixtures._continuous_search import find_better_mixture_outside, set_to_best_mixture_in_box
-from pmbandits.mixtures._grid_search import compute_grid_utilities, update_empirical_grid_mixture
+from pmbandits.mixtures._constraints import shrink_box_to_limits_in_place
+from pmbandits.mixtures._continuous_search import set_to_best_mixture_in_box, way_out_of_box_to_better_mixture
+from pmbandits.mixtures._grid_search import fill_grid_utilities, update_empirical_grid_mixture
 from pmbandits.mixtures._index import (
     OPTIMISTIC_BOUND,
     ROUNDING_MARGIN,
@@ -31,11 +31,11 @@ from pmbandits.mixtures._index import (
     dot,
     due,
     max_utility_change_by_holder,
-    postpone_next_look,
+    postpone_next_update,
     ready,
     set_current_grid_point,
 )
-from pmbandits.state.arrays import copy_into
+from pmbandits.state.arrays import copy_numbers_into
 from pmbandits.state.fields import own_field
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import state
@@ -59,7 +59,7 @@ unpack = state(
 
 
 @step("int, int -> int")
-def steps_per_unit(branching: int, phase: int) -> int:
+def grid_steps_per_unit(branching: int, phase: int) -> int:
     """1/spacing of a phase: A^ℓ / 2^(ℓ−1), a whole number because A is even."""
     out = branching
     for _ in range(phase - 1):
@@ -70,7 +70,7 @@ def steps_per_unit(branching: int, phase: int) -> int:
 @shared("state -> none", unpack)
 def fill_phase_grid(s: Any) -> None:
     """``eq:any_discrete_set``: multiples of the phase's spacing inside the box kept by the phase before."""
-    k, half, phase, total = s.n_arms, s.branching // 2, s.phase, steps_per_unit(s.branching, s.phase)
+    k, half, phase, total = s.n_arms, s.branching // 2, s.phase, grid_steps_per_unit(s.branching, s.phase)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
         low[i], high[i] = 0, total
@@ -89,7 +89,7 @@ def fill_phase_grid(s: Any) -> None:
                 s.grid_steps[used, i] = step[i]
                 s.grid[used, i] = step[i] / total
             used += 1
-        if not next_lexicographic(step, low, high):
+        if not next_lexicographic_in_place(step, low, high):
             break
     discard_grid_choices(s, used)
 
@@ -101,8 +101,8 @@ def fill_tracking_grid(s: Any) -> None:
     Counted in halves of 1/N: odd numbers that add up to 2N. For odd K there are none, and as elsewhere in the paper
     the last weight takes the difference: a whole number of 1/N, positive, and inside the box too.
     """
-    k, half, box = s.n_arms, s.branching // 2, steps_per_unit(s.branching, s.phases)
-    total = steps_per_unit(s.branching, s.phases + 1)
+    k, half, box = s.n_arms, s.branching // 2, grid_steps_per_unit(s.branching, s.phases)
+    total = grid_steps_per_unit(s.branching, s.phases + 1)
     step, low, high = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     for i in range(k):
         low[i] = max(0, s.kept_mixture[i] * half - half)
@@ -118,7 +118,7 @@ def fill_tracking_grid(s: Any) -> None:
                 s.grid[used, i] = (step[i] + 0.5) / total
             s.grid[used, k - 1] = 0.5 * last / total
             used += 1
-        if not next_lexicographic(step, low, high):
+        if not next_lexicographic_in_place(step, low, high):
             break
     if used == 0:  # beside a vertex, with many arms: the nearest point with every weight positive
         left_over, top = 1.0, 0
@@ -132,7 +132,7 @@ def fill_tracking_grid(s: Any) -> None:
 
 
 @step("ints, ints, ints -> bool")
-def next_lexicographic(step: Any, low: Any, high: Any) -> bool:
+def next_lexicographic_in_place(step: Any, low: Any, high: Any) -> bool:
     """Go to the next vector in lexicographic order, the last entry left out; False after the last one."""
     i = step.size - 2
     while i >= 0 and step[i] >= high[i]:
@@ -150,17 +150,17 @@ def discard_grid_choices(s: Any, used: int) -> None:
     s.n_grid_used = used
     s.current_point = -1
     s.blocking_candidate = 0
-    lazy.forget_grid_values(s)
+    lazy.discard_stored_grid_values(s)
 
 
 @shared("state -> none")
 def set_leader_of_phase(s: Any) -> None:
     """``eq:any_alpha``: the mixture of the phase's grid with the largest empirical utility; tied, stay."""
     if lazy.can_use_lazy_argmax(s, UTILITY):
-        set_current_grid_point(s, lazy.lazy_argmax(s, UTILITY))
+        set_current_grid_point(s, lazy.lazy_argmax_grid_point(s, UTILITY))
         return
     used, before = s.n_grid_used, s.current_point
-    compute_grid_utilities(s)
+    fill_grid_utilities(s)
     top = -np.inf
     for g in range(used):
         top = max(top, s.value[g])
@@ -192,7 +192,7 @@ def find_candidate_not_ruled_out(s: Any) -> int:
         least = utility_bound(s, s.grid[leader], PESSIMISTIC)
     for j in range(used):
         g = (first + j) % used
-        if g == leader or (not literal and inside_box(s.grid_steps[g], s.grid_steps[leader])):
+        if g == leader or (not literal and is_candidate_in_box(s.grid_steps[g], s.grid_steps[leader])):
             continue
         if binary:
             best = bernoulli_utility_bound(s.h, s.grid[g], s.lower, s.upper, OPTIMISTIC)
@@ -209,7 +209,7 @@ def find_candidate_not_ruled_out(s: Any) -> int:
 
 
 @step("ints, ints -> bool")
-def inside_box(steps: Any, middle: Any) -> bool:
+def is_candidate_in_box(steps: Any, middle: Any) -> bool:
     """Whether a candidate lies in the box that would be kept around the leader."""
     inside = True
     for i in range(steps.size):
@@ -224,7 +224,7 @@ def is_last_witness_still_valid(s: Any) -> bool:
     leader, witness = s.current_point, s.blocking_candidate - 1
     if witness < 0 or s.checked_leader != leader + 1:
         return False
-    off, each = lazy.rounding_error_bounds(s)
+    off, each = lazy.rounding_error_of_grid_values(s)
     low = s.index[witness] - lazy.max_change_since_evaluation(s, witness, OPTIMISTIC_BOUND)[0]
     # The leader's pessimistic value: at most what Hölder allows, and not above its utility.
     high = np.inf
@@ -278,12 +278,12 @@ def refine_on_grid(s: Any) -> None:
         return
     update_confidence_sets(s)
     if has_tail_assumption(s):
-        postpone_next_look(s)
+        postpone_next_update(s)
     set_leader_of_phase(s)
     witness = find_candidate_not_ruled_out(s)
     if witness >= 0:
-        if ahead.may_look_ahead(s):
-            ahead.update_look_ahead(s, leader_stays_ahead(s, witness))
+        if ahead.is_look_ahead_due(s):
+            ahead.adjust_look_ahead_length(s, leader_stays_ahead(s, witness))
         return
     leader, phase = s.current_point, s.phase
     s.phase_ends[phase - 1] = s.t
@@ -315,19 +315,19 @@ def refine_continuous(s: Any) -> None:
     while True:
         phase = s.phase
         if phase > 1:
-            before = 1.0 / steps_per_unit(branching, phase - 1)
+            before = 1.0 / grid_steps_per_unit(branching, phase - 1)
             for i in range(k):
                 low[i], high[i] = max(0.0, s.grid[0, i] - before), min(1.0, s.grid[0, i] + before)
-        intersect_box_with_limits(s, low, high)
+        shrink_box_to_limits_in_place(s, low, high)
         set_to_best_mixture_in_box(s, s.mix, low, high)
-        witness = find_better_mixture_outside(
-            s, low, high, 1.0 / steps_per_unit(branching, phase), s.tolerance, s.current_point + 1
+        witness = way_out_of_box_to_better_mixture(
+            s, low, high, 1.0 / grid_steps_per_unit(branching, phase), s.tolerance, s.current_point + 1
         )
         if witness >= 0:
             s.current_point = witness - 1
             return
         s.phase_ends[phase - 1] = s.t
-        copy_into(s.grid[0], s.mix)
+        copy_numbers_into(s.grid[0], s.mix)
         s.phase = phase + 1
         if phase == last:
             s.phase = last

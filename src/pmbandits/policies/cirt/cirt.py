@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits.engine.grid_choice import (
-    check_even,
+    check_even_number,
     search_option_within_limits,
     search_options_as_state_numbers,
     use_continuous_search,
@@ -27,7 +27,7 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import explore_or_track, pull
-from pmbandits.policies.cirt._kernels import fill_phase_grid, refine_if_due, steps_per_unit, unpack
+from pmbandits.policies.cirt._kernels import fill_phase_grid, grid_steps_per_unit, refine_if_due, unpack
 from pmbandits.state.compile import kernel
 from pmbandits.state.layout import MOST
 from pmbandits.state.memory import Memory
@@ -100,7 +100,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     """
 
     resolution: float = option(default=0.06, alias="epsilon", check=probability)
-    branching: int = option(default=4, check=check_even)
+    branching: int = option(default=4, check=check_even_number)
     delta: float = option(default=0.05, check=probability)
     exploration: float = option(default=1.0, check=above(0.0))
     sets: Any = option(default="auto", alias="confidence", check=check_confidence)
@@ -133,7 +133,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         elif tolerance is None:
             span = support.width if np.isfinite(support.width) else 4.0 * support.typical
             h_range = metric.maximum().value - metric.minimum().value
-            tolerance = 0.5 / steps_per_unit(o["branching"], max(1, phases)) ** 2 * h_range * span
+            tolerance = 0.5 / grid_steps_per_unit(o["branching"], max(1, phases)) ** 2 * h_range * span
         return Setup(
             grid=np.zeros((1 if continuous else max_grid_size, n_arms)),
             epsilon=o["epsilon"],
@@ -158,7 +158,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
         if m.continuous == 1:
             on_grid = m.grid_steps.any() or m.kept_mixture.any()
             return not on_grid and (done == 0 or abs(float(m.grid[0].sum()) - 1.0) < 1e-6)
-        total = steps_per_unit(m.branching, done) if done else 0
+        total = grid_steps_per_unit(m.branching, done) if done else 0
         if m.kept_mixture.max() > total or m.kept_mixture.sum() != total:
             return False
         if m.tracking:  # one mixture from now on, so nobody looks at the others of the grid
@@ -173,7 +173,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     @property
     def phase(self) -> int | str:
         """The phase of refinement, counted from 1, or ``"track"``."""
-        memory = self._updated_memory()
+        memory = self._memory_of_updated_clone()
         return "track" if memory.tracking else memory.phase
 
     @property
@@ -185,4 +185,4 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
     @property
     def phase_ends(self) -> tuple[int, ...]:
         """After how many rounds each phase so far ended. Phases begin anew when the arms that play change."""
-        return tuple(self._clock_start + int(t) for t in self._updated_memory().phase_ends if t > 0)
+        return tuple(self._clock_start_round + int(t) for t in self._memory_of_updated_clone().phase_ends if t > 0)

@@ -20,7 +20,7 @@ def log_inverse_delta(horizon: int, delta: float | None) -> float:
     return 2.0 * math.log(horizon) if delta is None else -math.log(delta)
 
 
-def require_upper_bound(policy: str, support: Support) -> None:
+def require_upper_end_of_support(policy: str, support: Support) -> None:
     """Refuse supports without an upper end."""
     if not np.isfinite(support.hi):
         raise ValueError(
@@ -29,7 +29,7 @@ def require_upper_bound(policy: str, support: Support) -> None:
         )
 
 
-def require_continuous(policy: str, metric: Distortion) -> None:
+def require_continuous_distortion(policy: str, metric: Distortion) -> None:
     """Refuse distortions that jump."""
     if metric.jumps:
         raise ValueError(
@@ -38,7 +38,7 @@ def require_continuous(policy: str, metric: Distortion) -> None:
         )
 
 
-def quadratic_parts(policy: str, metric: Distortion) -> tuple[float, float]:
+def quadratic_metric_coefficients(policy: str, metric: Distortion) -> tuple[float, float]:
     """m and g ≥ 0 of h(u) = m·u + g·u(1 − u); any other h is refused."""
     u = np.linspace(0.0, 1.0, 129)
     h = np.asarray(metric(u), dtype=np.float64)

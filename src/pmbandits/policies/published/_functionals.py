@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits._random import POSTERIOR, log_gamma_variate, open_uniform, philox
+from pmbandits._random import POSTERIOR, log_gamma_variate, open_uniform_from_word, philox_random_words
 from pmbandits._validation import FloatArray
-from pmbandits.confidence._envelopes import survival_interval, update_kl_bands
+from pmbandits.confidence._envelopes import survival_interval, update_kl_bands_and_get_errors
 from pmbandits.estimates._rewards import SAMPLES, sort_pool
 from pmbandits.metrics.encoding import h_max, h_value, is_one_family, n_extrema, one_family_value
 from pmbandits.mixtures._tracking import play_alone
-from pmbandits.policies._draws import next_random_key
+from pmbandits.policies._draws import random_key_of_round
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, state, unpack
@@ -28,7 +28,7 @@ unpack_tail: Any = state(tail=float, scale=float, ties=int)  # α of a lower-tai
 
 
 @step("state -> floats")
-def weight_buffer(s: State) -> FloatArray:
+def allocate_reward_weights(s: State) -> FloatArray:
     """An array for the weights: one for each reward in the pool, or for each arm and atom."""
     return s.survival_scratch if s.storage_mode == SAMPLES else np.empty(s.n_arms * s.n_atoms)
 
@@ -54,12 +54,12 @@ def fill_empirical_weights(s: State, weight: FloatArray, anchor: FloatArray, tot
 
 
 @shared("state, float, float, float, floats, table, floats -> none")
-def draw_dirichlet_on_atoms(
+def fill_dirichlet_weights_on_atoms(
     s: State, prior: float, top: float, bottom: float, weight: FloatArray, anchor: FloatArray, total: FloatArray
 ) -> None:
     """Dirichlet weights on the atoms: parameters are counts plus ``prior``, and more at the upper and lower end."""
     k, m = s.n_arms, s.n_atoms
-    key = next_random_key(s)
+    key = random_key_of_round(s)
     for i in range(k):
         anchor[i, 0], anchor[i, 1], total[i] = 0.0, 0.0, 0.0
         for a in range(m):
@@ -76,7 +76,9 @@ def draw_dirichlet_on_atoms(
 
 
 @shared("state, bool, floats, table, floats -> none")
-def draw_dirichlet_on_rewards(s: State, both: bool, weight: FloatArray, anchor: FloatArray, total: FloatArray) -> None:
+def fill_dirichlet_weights_on_rewards(
+    s: State, both: bool, weight: FloatArray, anchor: FloatArray, total: FloatArray
+) -> None:
     """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
 
     The weight of an arm's reward depends on its rank among that arm's, not on when it came. On a finite support equal
@@ -84,26 +86,26 @@ def draw_dirichlet_on_rewards(s: State, both: bool, weight: FloatArray, anchor: 
     """
     sort_pool(s)
     if s.storage_mode != SAMPLES:
-        draw_dirichlet_on_atoms(s, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
+        fill_dirichlet_weights_on_atoms(s, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
         return
     k = s.n_arms
-    k0, k1 = next_random_key(s)
+    k0, k1 = random_key_of_round(s)
     words, rank = np.empty((k, 4), dtype=np.uint64), np.full(k, 2, dtype=np.int64)  # ranks 0 and 1 are the ends
     zero, purpose = np.uint64(0), np.uint64(POSTERIOR)
     for i in range(k):
-        w0, w1, w2, w3 = philox(k0, k1, zero, np.uint64(i), zero, purpose)
+        w0, w1, w2, w3 = philox_random_words(k0, k1, zero, np.uint64(i), zero, purpose)
         words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
-        anchor[i, 0] = -math.log(open_uniform(w0))
-        anchor[i, 1] = -math.log(open_uniform(w1)) if both else 0.0
+        anchor[i, 0] = -math.log(open_uniform_from_word(w0))
+        anchor[i, 1] = -math.log(open_uniform_from_word(w1)) if both else 0.0
         total[i] = anchor[i, 0] + anchor[i, 1]
     owner = s.pool_arm
     for j in range(s.rewards):
         i = owner[j]
         r = rank[i]
         if r & 3 == 0:
-            w0, w1, w2, w3 = philox(k0, k1, np.uint64(r >> 2), np.uint64(i), zero, purpose)
+            w0, w1, w2, w3 = philox_random_words(k0, k1, np.uint64(r >> 2), np.uint64(i), zero, purpose)
             words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
-        exponential = -math.log(open_uniform(words[i, r & 3]))
+        exponential = -math.log(open_uniform_from_word(words[i, r & 3]))
         weight[j] = exponential
         total[i] += exponential
         rank[i] = r + 1
@@ -118,7 +120,7 @@ def h_at(h: FloatArray, alone: bool, u: float) -> float:
 
 
 @shared("state, floats, table, floats, floats -> none")
-def distorted_expectations(
+def fill_utilities_of_arms(
     s: State, weight: FloatArray, anchor: FloatArray, total: FloatArray, out: FloatArray
 ) -> None:
     """U_h of every arm, into ``out``: x₁·h(1) + Σ (x_k − x_{k−1})·h(S_k)."""
@@ -150,7 +152,7 @@ def distorted_expectations(
 
 
 @shared("state, float, floats, floats, floats -> none")
-def weighted_lower_cvars(s: State, alpha: float, weight: FloatArray, total: FloatArray, out: FloatArray) -> None:
+def fill_weighted_lower_cvars(s: State, alpha: float, weight: FloatArray, total: FloatArray, out: FloatArray) -> None:
     """The mean of every arm's worst α share, into ``out``: take atoms from below until α of the weight is taken.
 
     What is not taken then lies at the upper end. This is q − (1/α)·Σ w(q − x)⁺, with q the first atom whose cumulative
@@ -176,7 +178,7 @@ def weighted_lower_cvars(s: State, alpha: float, weight: FloatArray, total: Floa
 
 
 @shared("state, float, floats, floats -> none")
-def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray) -> None:
+def fill_optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray) -> None:
     """The largest lower-tail CVaR of a distribution whose CDF is within ``shift`` of the arm's, into ``out``.
 
     B − (1/α)·Σ (x_(i+1) − x_(i))·clip(i/n − shift, 0, α), with B after the last reward.
@@ -201,11 +203,11 @@ def optimistic_cvars(s: State, alpha: float, shift: FloatArray, out: FloatArray)
 
 
 @shared("state, floats -> none")
-def optimistic_utilities(s: State, out: FloatArray) -> None:
+def fill_optimistic_utilities(s: State, out: FloatArray) -> None:
     """The largest U_h of a distribution in the arm's confidence band (DKW or KL), into ``out``."""
     sort_pool(s)
     k, h, kind, samples, (rows, columns) = s.n_arms, s.h, s.set_kind, s.storage_mode == SAMPLES, double_loop_sizes(s)
-    n_rewards, radius, share_errors, bands = s.n_rewards, s.radius, update_kl_bands(s), s.kl_band
+    n_rewards, radius, share_errors, bands = s.n_rewards, s.radius, update_kl_bands_and_get_errors(s), s.kl_band
     before, left = np.full(k, s.low), n_rewards.copy()
     start, alone = s.low * h_value(h, 1.0), is_one_family(h)
     rises = n_extrema(h) == 0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
@@ -254,26 +256,26 @@ def set_mixture_to_best_arm(s: State) -> None:
 
 
 @shared("state, floats -> none")
-def empirical_utilities(s: State, out: FloatArray) -> None:
+def fill_empirical_utilities(s: State, out: FloatArray) -> None:
     """U_h of every arm's rewards, into ``out``."""
-    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
     fill_empirical_weights(s, weight, anchor, total)
-    distorted_expectations(s, weight, anchor, total, out)
+    fill_utilities_of_arms(s, weight, anchor, total, out)
 
 
 @shared("state, float, floats -> none")
-def empirical_cvars(s: State, tail: float, out: FloatArray) -> None:
+def fill_empirical_cvars(s: State, tail: float, out: FloatArray) -> None:
     """Lower-tail CVaR of every arm's rewards, into ``out``."""
-    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
     fill_empirical_weights(s, weight, anchor, total)
-    weighted_lower_cvars(s, tail, weight, total, out)
+    fill_weighted_lower_cvars(s, tail, weight, total, out)
 
 
 @kernel
 def set_mixture_to_largest_utility(memory: int) -> None:
     """Set the mixture to the arm whose rewards have the largest U_h."""
     s = unpack(memory)
-    empirical_utilities(s, s.value)
+    fill_empirical_utilities(s, s.value)
     set_mixture_to_best_arm(s)
 
 
@@ -281,5 +283,5 @@ def set_mixture_to_largest_utility(memory: int) -> None:
 def set_mixture_to_largest_cvar(memory: int) -> None:
     """Set the mixture to the arm whose rewards have the largest lower-tail CVaR."""
     s = unpack_tail(memory)
-    empirical_cvars(s, s.tail, s.value)
+    fill_empirical_cvars(s, s.tail, s.value)
     set_mixture_to_best_arm(s)

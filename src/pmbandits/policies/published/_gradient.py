@@ -33,7 +33,7 @@ def schedule_next_gradient(s: Any, wait: float) -> None:
 
 
 @shared("state, float -> float")
-def update_gradient(s: Any, wait: float) -> float:
+def update_slopes_and_variances(s: Any, wait: float) -> float:
     """Work out the slope towards each arm at the shares played, and the variance of Φ over its rewards.
 
     Returns the range of Φ over the support: how far one reward can lie from another, as the slope sees it.

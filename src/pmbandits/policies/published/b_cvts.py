@@ -9,12 +9,12 @@ from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import pull
 from pmbandits.policies._draws import TIES, pick_largest
-from pmbandits.policies.published._checks import TailPolicy, require_upper_bound
+from pmbandits.policies.published._checks import TailPolicy, require_upper_end_of_support
 from pmbandits.policies.published._functionals import (
-    draw_dirichlet_on_rewards,
+    allocate_reward_weights,
+    fill_dirichlet_weights_on_rewards,
+    fill_weighted_lower_cvars,
     unpack_tail,
-    weight_buffer,
-    weighted_lower_cvars,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
@@ -24,9 +24,9 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
-    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_dirichlet_on_rewards(s, False, weight, anchor, total)
-    weighted_lower_cvars(s, s.tail, weight, total, s.index)
+    weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    fill_dirichlet_weights_on_rewards(s, False, weight, anchor, total)
+    fill_weighted_lower_cvars(s, s.tail, weight, total, s.index)
     return pull(s, pick_largest(s, s.ties))
 
 
@@ -78,5 +78,5 @@ class BCVTS(TailPolicy, name="b_cvts", choose=choose):
     ties: str = option(default="random", check=one_of(*TIES))
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("BCVTS", support)
+        require_upper_end_of_support("BCVTS", support)
         return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "tail": self.tail_level(metric)})

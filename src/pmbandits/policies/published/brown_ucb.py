@@ -11,8 +11,8 @@ from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import pull
 from pmbandits.policies._draws import TIES, pick_largest
-from pmbandits.policies.published._checks import TailPolicy, log_inverse_delta, require_upper_bound
-from pmbandits.policies.published._functionals import empirical_cvars, unpack_tail
+from pmbandits.policies.published._checks import TailPolicy, log_inverse_delta, require_upper_end_of_support
+from pmbandits.policies.published._functionals import fill_empirical_cvars, unpack_tail
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -21,7 +21,7 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm with the largest upper bound of its lower-tail CVaR."""
     s = unpack_tail(memory)
-    empirical_cvars(s, s.tail, s.index)
+    fill_empirical_cvars(s, s.tail, s.index)
     for i in range(s.n_arms):
         s.index[i] = s.index[i] + s.scale / math.sqrt(s.n_rewards[i]) if s.n_rewards[i] > 0 else np.inf
     return pull(s, pick_largest(s, s.ties))
@@ -69,7 +69,7 @@ class BrownUCB(TailPolicy, name="brown_ucb", choose=choose):
     delta: float | None = option(default=None, check=probability)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("BrownUCB", support)
+        require_upper_end_of_support("BrownUCB", support)
         o = self.options
         level = self.tail_level(metric)
         scale = support.width / level * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))

@@ -11,8 +11,8 @@ from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import pull
 from pmbandits.policies._draws import TIES, pick_largest
-from pmbandits.policies.published._checks import TailPolicy, require_upper_bound
-from pmbandits.policies.published._functionals import optimistic_cvars, unpack_tail
+from pmbandits.policies.published._checks import TailPolicy, require_upper_end_of_support
+from pmbandits.policies.published._functionals import fill_optimistic_cvars, unpack_tail
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -24,7 +24,7 @@ def choose(memory: int) -> int:
     shift = np.empty(s.n_arms)
     for i in range(s.n_arms):
         shift[i] = s.scale / math.sqrt(s.n_rewards[i]) if s.n_rewards[i] > 0 else 1.0
-    optimistic_cvars(s, s.tail, shift, s.index)
+    fill_optimistic_cvars(s, s.tail, shift, s.index)
     for i in range(s.n_arms):
         if s.n_rewards[i] == 0:
             s.index[i] = np.inf
@@ -75,7 +75,7 @@ class CVaRUCB(TailPolicy, name="cvar_ucb", choose=choose):
     horizon: int = option(check=whole(2))
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("CVaRUCB", support)
+        require_upper_end_of_support("CVaRUCB", support)
         level = self.tail_level(metric)
         scale = math.sqrt(0.5 * math.log(2.0 * self.options["horizon"] ** 2))
         return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "tail": level, "scale": scale})

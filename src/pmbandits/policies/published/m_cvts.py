@@ -11,10 +11,10 @@ from pmbandits.mixtures._tracking import pull
 from pmbandits.policies._draws import TIES, pick_largest
 from pmbandits.policies.published._checks import TailPolicy
 from pmbandits.policies.published._functionals import (
-    draw_dirichlet_on_atoms,
+    allocate_reward_weights,
+    fill_dirichlet_weights_on_atoms,
+    fill_weighted_lower_cvars,
     unpack_tail,
-    weight_buffer,
-    weighted_lower_cvars,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Binary, Finite, Support
@@ -24,9 +24,9 @@ from pmbandits.supports import Binary, Finite, Support
 def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
-    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_dirichlet_on_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
-    weighted_lower_cvars(s, s.tail, weight, total, s.index)
+    weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    fill_dirichlet_weights_on_atoms(s, 1.0, 0.0, 0.0, weight, anchor, total)
+    fill_weighted_lower_cvars(s, s.tail, weight, total, s.index)
     return pull(s, pick_largest(s, s.ties))
 
 

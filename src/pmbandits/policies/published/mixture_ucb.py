@@ -11,18 +11,18 @@ from pmbandits.engine.options import above, known_estimates, one_of, option, wit
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._constraints import maximise_linear
+from pmbandits.mixtures._constraints import fill_linear_maximiser
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._optimistic_objectives import utility_plus_lipschitz_bonus
-from pmbandits.mixtures._pairwise_ascent import maximise
-from pmbandits.mixtures._tracking import elapsed_rounds, fewest, fill_shares_played, largest, pull
+from pmbandits.mixtures._pairwise_ascent import maximise_objective_in_place
+from pmbandits.mixtures._tracking import fewest, fill_shares_played, largest, n_elapsed_rounds, pull
 from pmbandits.policies._draws import random_share
-from pmbandits.policies.published._checks import quadratic_parts, require_upper_bound
+from pmbandits.policies.published._checks import quadratic_metric_coefficients, require_upper_end_of_support
 from pmbandits.policies.published._gradient import (
     gradient_is_due,
     growth_between_gradient_updates,
     schedule_next_gradient,
-    update_gradient,
+    update_slopes_and_variances,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import shared, step
@@ -33,26 +33,28 @@ unpack = state(wait=float, solves=int, beta=float, sensitivity=float, diagonal=f
 
 
 @step("state, int -> float", unpack)
-def bonus(s: Any, i: int) -> float:
+def arm_bonus(s: Any, i: int) -> float:
     """Δ_L·√(β·ln t/(2n)) + Δ_κ/n."""
     n = s.n_rewards[i]
-    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(elapsed_rounds(s) + 1.0) / n)
+    chance: float = s.sensitivity * math.sqrt(0.5 * s.beta * math.log(n_elapsed_rounds(s) + 1.0) / n)
     return chance + s.diagonal / n
 
 
 @shared("state -> none", unpack)
-def update_optimistic_grid_mixture(s: Any) -> None:
+def update_bonus_mixture_if_due(s: Any) -> None:
     """Make ``s.mix`` the mixture with the largest empirical utility plus bonus, if it is time to look."""
     if ready(s) and gradient_is_due(s):
         bonuses = np.empty(s.n_arms)
         for i in range(s.n_arms):
-            bonuses[i] = bonus(s, i)
-        maximise(s, utility_plus_lipschitz_bonus(), s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), bonuses)
+            bonuses[i] = arm_bonus(s, i)
+        maximise_objective_in_place(
+            s, utility_plus_lipschitz_bonus(), s.mix, np.zeros(s.n_arms), np.ones(s.n_arms), bonuses
+        )
         schedule_next_gradient(s, s.wait)
 
 
 @step("state -> int")
-def draw_arm(s: Any) -> int:
+def draw_arm_from_mix(s: Any) -> int:
     """An arm, drawn with the probabilities ``s.mix``."""
     rest, arm = random_share(s), 0
     for i in range(s.n_arms):
@@ -71,14 +73,14 @@ def choose(memory: int) -> int:
     if not ready(s):
         return pull(s, fewest(s))
     if s.solves == 1:
-        update_optimistic_grid_mixture(s)
-        return pull(s, draw_arm(s))
+        update_bonus_mixture_if_due(s)
+        return pull(s, draw_arm_from_mix(s))
     if gradient_is_due(s):
-        update_gradient(s, s.wait)
+        update_slopes_and_variances(s, s.wait)
     for i in range(s.n_arms):
-        s.index[i] = s.slope[i] + bonus(s, i)
+        s.index[i] = s.slope[i] + arm_bonus(s, i)
     if s.n_limited > 0:  # the step is towards the best mixture within the limits
-        maximise_linear(s, s.index, s.mix)
+        fill_linear_maximiser(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
@@ -87,7 +89,7 @@ def update(memory: int) -> None:
     """The mixture is the shares played so far, or the optimistic one."""
     s = unpack(memory)
     if s.solves == 1:
-        update_optimistic_grid_mixture(s)
+        update_bonus_mixture_if_due(s)
     else:
         fill_shares_played(s, s.mix)
     s.dirty = 0
@@ -162,8 +164,8 @@ class MixtureUCB(Policy, name="mixture_ucb", choose=choose, update=update, unpac
     forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("MixtureUCB", support)
-        mean, gini = quadratic_parts("MixtureUCB", metric)
+        require_upper_end_of_support("MixtureUCB", support)
+        mean, gini = quadratic_metric_coefficients("MixtureUCB", metric)
         solves, wait = self.options["form"] == "cab", self.options["tolerance"]
         if wait is None:
             wait = 0.01 if solves else 0.001

@@ -11,7 +11,7 @@ from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import largest, pull
 from pmbandits.policies.baselines import MeanPolicy
-from pmbandits.policies.published._checks import log_inverse_delta, require_upper_bound
+from pmbandits.policies.published._checks import log_inverse_delta, require_upper_end_of_support
 from pmbandits.policies.published._functionals import fill_mean_variances, set_mixture_to_best_arm
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
@@ -80,7 +80,7 @@ class MVLCB(MeanPolicy, name="mv_lcb", choose=choose, update=update, unpack=unpa
     delta: float | None = option(default=None, check=probability)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("MVLCB", support)
+        require_upper_end_of_support("MVLCB", support)
         o = self.options
         factor = 5.0 * support.width**2 + o["rho"] * support.width
         scale = factor * math.sqrt(0.5 * log_inverse_delta(o["horizon"], o["delta"]))

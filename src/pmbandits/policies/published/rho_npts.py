@@ -10,12 +10,12 @@ from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._tracking import pull
 from pmbandits.policies._draws import TIES, pick_largest
-from pmbandits.policies.published._checks import require_continuous, require_upper_bound
+from pmbandits.policies.published._checks import require_continuous_distortion, require_upper_end_of_support
 from pmbandits.policies.published._functionals import (
-    distorted_expectations,
-    draw_dirichlet_on_rewards,
+    allocate_reward_weights,
+    fill_dirichlet_weights_on_rewards,
+    fill_utilities_of_arms,
     set_mixture_to_largest_utility,
-    weight_buffer,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
@@ -28,9 +28,9 @@ unpack = state(both_ends=int, ties=int)
 def choose(memory: int) -> int:
     """The arm whose utility is the largest under weights drawn from the posterior."""
     s = unpack(memory)
-    weight, anchor, total = weight_buffer(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    draw_dirichlet_on_rewards(s, s.both_ends == 1, weight, anchor, total)
-    distorted_expectations(s, weight, anchor, total, s.index)
+    weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
+    fill_dirichlet_weights_on_rewards(s, s.both_ends == 1, weight, anchor, total)
+    fill_utilities_of_arms(s, weight, anchor, total, s.index)
     return pull(s, pick_largest(s, s.ties))
 
 
@@ -80,7 +80,7 @@ class RhoNPTS(Policy, name="rho_npts", choose=choose, update=set_mixture_to_larg
     ties: str = option(default="fewest", check=one_of(*TIES))
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("RhoNPTS", support)
-        require_continuous("RhoNPTS", metric)
+        require_upper_end_of_support("RhoNPTS", support)
+        require_continuous_distortion("RhoNPTS", metric)
         both_ends = int(metric.monotonicity != "increasing")
         return Setup(grid=np.eye(n_arms), numbers={"ties": TIES[self.options["ties"]], "both_ends": both_ends})

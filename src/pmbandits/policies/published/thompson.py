@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform, philox
+from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform_from_word, philox_random_words
 from pmbandits.engine.plan import Setup
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._tracking import largest, pull
-from pmbandits.policies._draws import next_random_key
+from pmbandits.policies._draws import random_key_of_round
 from pmbandits.policies.baselines import MeanPolicy, set_mixture_to_largest_mean, unpack_scale
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
@@ -22,7 +22,7 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm with the largest mean drawn from its posterior."""
     s = unpack_scale(memory)
-    key = next_random_key(s)
+    key = random_key_of_round(s)
     for i in range(s.n_arms):
         n = s.n_rewards[i]
         if s.storage_mode == BINARY:
@@ -33,8 +33,8 @@ def choose(memory: int) -> int:
             s.index[i] = np.inf
         else:
             zero = np.uint64(0)
-            w, _, _, _ = philox(key[0], key[1], zero, np.uint64(i), zero, np.uint64(POSTERIOR))
-            s.index[i] = s.sums[i] / n + s.scale / math.sqrt(n) * normal_quantile(open_uniform(w))
+            w, _, _, _ = philox_random_words(key[0], key[1], zero, np.uint64(i), zero, np.uint64(POSTERIOR))
+            s.index[i] = s.sums[i] / n + s.scale / math.sqrt(n) * normal_quantile(open_uniform_from_word(w))
     return pull(s, largest(s))
 
 

@@ -10,9 +10,9 @@ from pmbandits.engine.options import above, option
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
-from pmbandits.policies.published._checks import require_upper_bound
-from pmbandits.policies.published._functionals import empirical_utilities, set_mixture_to_largest_utility
+from pmbandits.mixtures._tracking import largest, n_elapsed_rounds, pull
+from pmbandits.policies.published._checks import require_upper_end_of_support
+from pmbandits.policies.published._functionals import fill_empirical_utilities, set_mixture_to_largest_utility
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
 from pmbandits.supports import Support
@@ -24,8 +24,8 @@ unpack = state(growth=float, scale=float)
 def choose(memory: int) -> int:
     """The arm with the largest utility plus what its stability allows."""
     s = unpack(memory)
-    empirical_utilities(s, s.index)
-    depth = 0.5 * s.growth * math.log(elapsed_rounds(s) + 1.0)
+    fill_empirical_utilities(s, s.index)
+    depth = 0.5 * s.growth * math.log(n_elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
         if s.n_rewards[i] > 0:
             y = depth / s.n_rewards[i]
@@ -73,7 +73,7 @@ class UUCB(Policy, name="u_ucb", choose=choose, update=set_mixture_to_largest_ut
     growth: float = option(default=2.01, check=above(2.0))
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("UUCB", support)
+        require_upper_end_of_support("UUCB", support)
         pair = metric.holder(support)
         numbers = {"growth": self.options["growth"], "scale": pair.constant * support.width**pair.q}
         return Setup(grid=np.eye(n_arms), numbers=numbers)

@@ -9,15 +9,15 @@ from pmbandits.engine.options import known_estimates, one_of, option, within
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._constraints import maximise_linear
+from pmbandits.mixtures._constraints import fill_linear_maximiser
 from pmbandits.mixtures._index import ready
-from pmbandits.mixtures._tracking import elapsed_rounds, fewest, largest, pull
-from pmbandits.policies.published._checks import require_continuous
+from pmbandits.mixtures._tracking import fewest, largest, n_elapsed_rounds, pull
+from pmbandits.policies.published._checks import require_continuous_distortion
 from pmbandits.policies.published._gradient import (
     gradient_is_due,
     growth_between_gradient_updates,
     set_mixture_to_shares_played,
-    update_gradient,
+    update_slopes_and_variances,
 )
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state
@@ -33,8 +33,8 @@ def choose(memory: int) -> int:
     if not ready(s):
         return pull(s, fewest(s))
     if gradient_is_due(s):
-        s.reach = update_gradient(s, s.wait)
-    depth = math.log(elapsed_rounds(s) + 1.0)
+        s.reach = update_slopes_and_variances(s, s.wait)
+    depth = math.log(n_elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
         n = s.n_rewards[i]
         if s.by_variance == 1:
@@ -43,7 +43,7 @@ def choose(memory: int) -> int:
             bonus = 2.0 * s.reach * math.sqrt(3.0 * depth / n)
         s.index[i] = s.slope[i] + bonus
     if s.n_limited > 0:  # the step is towards the best mixture within the limits
-        maximise_linear(s, s.index, s.mix)
+        fill_linear_maximiser(s, s.index, s.mix)
     return pull(s, largest(s))
 
 
@@ -114,6 +114,6 @@ class UCFW(Policy, name="ucfw", choose=choose, update=set_mixture_to_shares_play
     forgets: ClassVar[bool] = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_continuous("UCFW", metric)
+        require_continuous_distortion("UCFW", metric)
         wait = growth_between_gradient_updates(self.options["tolerance"], support)
         return Setup(numbers={"wait": wait, "by_variance": int(self.options["bonus"] == "variance")}, slopes=True)

@@ -9,10 +9,10 @@ import numpy as np
 from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import elapsed_rounds, largest, pull
+from pmbandits.mixtures._tracking import largest, n_elapsed_rounds, pull
 from pmbandits.policies.baselines import unpack_scale
-from pmbandits.policies.published._checks import require_upper_bound
-from pmbandits.policies.published._functionals import empirical_utilities, set_mixture_to_largest_utility
+from pmbandits.policies.published._checks import require_upper_end_of_support
+from pmbandits.policies.published._functionals import fill_empirical_utilities, set_mixture_to_largest_utility
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
@@ -21,8 +21,8 @@ from pmbandits.supports import Support
 def choose(memory: int) -> int:
     """The arm with the largest utility plus a Hölder bonus."""
     s = unpack_scale(memory)
-    empirical_utilities(s, s.index)
-    depth = 1.5 * math.log(elapsed_rounds(s) + 1.0)
+    fill_empirical_utilities(s, s.index)
+    depth = 1.5 * math.log(n_elapsed_rounds(s) + 1.0)
     for i in range(s.n_arms):
         if s.n_rewards[i] > 0:
             s.index[i] += s.scale * (depth / s.n_rewards[i]) ** (0.5 * s.holder_q)
@@ -68,6 +68,6 @@ class WUCB(Policy, name="w_ucb", choose=choose, update=set_mixture_to_largest_ut
     """
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
-        require_upper_bound("WUCB", support)
+        require_upper_end_of_support("WUCB", support)
         pair = metric.holder(support)  # its constant is L·width^(1−q)
         return Setup(grid=np.eye(n_arms), numbers={"scale": pair.constant * support.width**pair.q})

@@ -14,9 +14,9 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_slope
-from pmbandits.mixtures._constraints import keeps_limits, maximise_linear, maximise_linear_within_rows
+from pmbandits.mixtures._constraints import fill_linear_maximiser, fill_linear_maximiser_within_rows, keeps_limits
 from pmbandits.mixtures._continuous_search import (
-    move_to_best_mean,
+    move_mix_to_best_mean,
     set_mix_by_multistart_ascent,
     set_to_best_feasible_vertex,
 )
@@ -24,27 +24,27 @@ from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._kl_inf import (
     UNREACHABLE_KL,
     bernoulli_kl_inf,
-    kl_inf,
-    kl_inf_dual,
+    kl_inf_and_multiplier,
+    kl_inf_dual_and_slope,
     kl_to_reach_utility,
     range_of_means_with_utility,
 )
 from pmbandits.mixtures._survival_table import (
-    cell_of,
-    choose_knots,
+    choose_table_knots,
     fill_h_slopes_by_cell,
     fill_mixture_survival_on_table,
     fill_survival_rows,
-    maximise_on_table,
+    knot_cell_of,
+    maximise_in_place_on_table,
     slope_towards_arm,
     table_utility,
-    table_value,
     utility_of_survival,
-    utility_scale,
+    utility_on_table,
+    utility_scale_of_table,
     value_on_table,
 )
-from pmbandits.mixtures._tracking import elapsed_rounds, n_observations
-from pmbandits.state.arrays import copy_into, fill_with, largest_of
+from pmbandits.mixtures._tracking import n_elapsed_rounds, n_pulls_or_rewards
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of
 from pmbandits.state.fields import own_field
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, state
@@ -87,7 +87,7 @@ unpack = state(
 @step("state -> float")
 def vet_slope_step(s: State) -> float:
     """Half the distance over which slopes of h are taken."""
-    return 0.5 / elapsed_rounds(s)
+    return 0.5 / n_elapsed_rounds(s)
 
 
 @shared("state -> none")
@@ -99,25 +99,25 @@ def set_mix_to_best_single_arm(s: State) -> None:
     for i in range(k):
         if s.row_utility[i] >= top - TIE * max(1.0, abs(top)) and (chosen < 0 or s.mix[i] == 1.0):
             chosen = i
-    fill_with(s.mix, 0.0)
+    fill_array_with(s.mix, 0.0)
     s.mix[chosen] = 1.0
 
 
 @shared("state, float, float -> none")
-def compute_best_mixture(s: State, slope_step: float, goal: float) -> None:
+def set_mix_to_best_mixture(s: State, slope_step: float, goal: float) -> None:
     """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none."""
     k = s.n_arms
     if s.storage_mode == BINARY:
-        move_to_best_mean(s)
+        move_mix_to_best_mean(s)
     elif s.metric_shape == CONCAVE:
-        maximise_on_table(s, s.mix, np.zeros(k), slope_step, goal, 40)
+        maximise_in_place_on_table(s, s.mix, np.zeros(k), slope_step, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:
         set_to_best_feasible_vertex(s, s.mix, value_on_table(), s.mix)
     elif s.metric_shape == CONVEX:
         set_mix_to_best_single_arm(s)
     else:
         set_mix_by_multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
-    total, t, rest = 0.0, float(elapsed_rounds(s)), s.mix.copy()
+    total, t, rest = 0.0, float(n_elapsed_rounds(s)), s.mix.copy()
     for i in range(k):
         if rest[i] * t < 1.0:
             rest[i] = 0.0
@@ -125,11 +125,11 @@ def compute_best_mixture(s: State, slope_step: float, goal: float) -> None:
     for i in range(k):
         rest[i] /= total
     if s.n_limited == 0 or keeps_limits(s, rest):
-        copy_into(s.mix, rest)
+        copy_numbers_into(s.mix, rest)
 
 
 @shared("state, int, float, float -> none", unpack)
-def compute_target_shares(s: State, window_end: int, slope_step: float, goal: float) -> None:
+def fill_target_shares(s: State, window_end: int, slope_step: float, goal: float) -> None:
     """The shares to have when the window ends, into ``s.target_shares``: no less than what was pulled already.
 
     Concave h, without limits: the best of those. Else, what is left is given to the arms of the mixture in its
@@ -147,7 +147,7 @@ def compute_target_shares(s: State, window_end: int, slope_step: float, goal: fl
             lack += max(s.mix[i] - low[i], 0.0)
         for i in range(k):  # start: what the window has goes to the arms that are behind
             s.target_shares[i] += left * max(s.mix[i] - low[i], 0.0) / lack
-        maximise_on_table(s, s.target_shares, low, slope_step, goal, 20)
+        maximise_in_place_on_table(s, s.target_shares, low, slope_step, goal, 20)
     else:
         fill_target_shares_in_proportion(s, low)
 
@@ -171,7 +171,7 @@ def fill_target_shares_in_proportion(s: State, low: FloatArray) -> None:
 
 
 @step("state, int -> float")
-def expected_reach_in_std(s: State, i: int) -> float:
+def expected_reach_of_rewards_in_std(s: State, i: int) -> float:
     """How many standard deviations from its mean the rewards of an arm may be expected to reach."""
     n = float(s.n_rewards[i])
     return math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n)
@@ -202,7 +202,7 @@ def max_influence_within(s: State, i: int, reach: float) -> float:
                 top = max(top, s.phi[c])
     for end in (low, high):
         if end > s.knots[0] and end < s.knots[last]:
-            c = cell_of(s.knots, s.n_knots, end)
+            c = knot_cell_of(s.knots, s.n_knots, end)
             part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
             top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
     return top
@@ -211,7 +211,7 @@ def max_influence_within(s: State, i: int, reach: float) -> float:
 @shared("state, int -> float", unpack)
 def max_reachable_influence(s: State, i: int) -> float:
     """The largest Φ that arm i can reach: on the whole support, or as far as σ allows if that has no ends."""
-    return s.top if s.bounded == 1 else max_influence_within(s, i, s.pad * expected_reach_in_std(s, i))
+    return s.top if s.bounded == 1 else max_influence_within(s, i, s.pad * expected_reach_of_rewards_in_std(s, i))
 
 
 @step("state, int -> float", unpack)
@@ -234,16 +234,16 @@ def fill_required_values_within_limits(s: State, value: FloatArray, bar: FloatAr
     """
     k, best = s.n_arms, np.empty(s.n_arms)
     if s.n_limit_rows > 0:
-        maximise_linear_within_rows(s.limit_rows, s.limit_bounds, value, best, bar)
+        fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, value, best, bar)
         for i in range(k):
             bar[i] += value[i]
         return
-    maximise_linear(s, value, best)
+    fill_linear_maximiser(s, value, best)
     least = np.inf
     for i in range(k):
         if best[i] > s.min_shares[i]:
             least = min(least, value[i])
-    fill_with(bar, least)
+    fill_array_with(bar, least)
 
 
 @shared("state -> none", unpack)
@@ -252,9 +252,9 @@ def fill_required_utilities_within_limits(s: State) -> None:
     if s.n_corners == 0:
         fill_required_values_within_limits(s, s.row_utility, s.required_utility)
         return
-    fill_with(s.required_utility, np.inf)
+    fill_array_with(s.required_utility, np.inf)
     for c in range(s.n_corners):
-        behind = max(s.worth - table_value(s, s.corners[c], s.mix), 0.0)
+        behind = max(s.worth - utility_on_table(s, s.corners[c], s.mix), 0.0)
         for i in range(s.n_arms):
             if s.corners[c, i] > 1e-9:
                 s.required_utility[i] = min(s.required_utility[i], s.row_utility[i] + behind / s.corners[c, i])
@@ -268,7 +268,7 @@ def kl_to_deserve_place(s: State, i: int) -> float:
     """
     if s.storage_mode == BINARY:
         return bernoulli_kl_to_deserve_place(s, i)
-    n = float(n_observations(s, i))
+    n = float(n_pulls_or_rewards(s, i))
     need = max(s.threshold - math.log(n), 0.0) / n
     least = kl_to_required_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
     if s.metric_shape != CONCAVE and least >= need:
@@ -294,24 +294,30 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
     """
     share, place, used, level = s.row_weights[i], s.row_knots[i], s.row_size[i], required_slope(s, i)
     anywhere = max_reachable_influence(s, i)
-    near = max_influence_within(s, i, shrunk_std(s, i) * expected_reach_in_std(s, i)) if s.caution < 1.0 else anywhere
-    least, s.kl_inf_root[i] = kl_inf(share, place, used, s.phi, level, near, s.kl_inf_root[i], need, s.knot_scratch)
+    near = (
+        max_influence_within(s, i, shrunk_std(s, i) * expected_reach_of_rewards_in_std(s, i))
+        if s.caution < 1.0
+        else anywhere
+    )
+    least, s.kl_inf_root[i] = kl_inf_and_multiplier(
+        share, place, used, s.phi, level, near, s.kl_inf_root[i], need, s.knot_scratch
+    )
     if least <= 0.0 or near >= anywhere:
         return least
     if least >= UNREACHABLE_KL:  # nothing within its reach is enough
-        least, s.kl_inf_root[i] = kl_inf(
+        least, s.kl_inf_root[i] = kl_inf_and_multiplier(
             share, place, used, s.phi, level, anywhere, s.kl_inf_root[i], need * s.caution, s.knot_scratch
         )
         return least / s.caution
     largest = 1.0 / (anywhere - level)
     if s.kl_inf_root[i] <= largest or (least >= need and s.kl_inf_root[i] * s.caution <= largest):
         return least
-    value, slope = kl_inf_dual(share, place, used, s.phi, level, largest)
+    value, slope = kl_inf_dual_and_slope(share, place, used, s.phi, level, largest)
     return min(least, value / s.caution) if slope >= 0.0 else least
 
 
 @step("state, int, float, float -> float and int", unpack)
-def search_kl_to_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
+def search_kl_to_reach_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
     """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
     share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
     own, row, played, first = s.row_utility[i], s.survival_rows[i], s.played_survival, s.kl_inf_start_knot[i]
@@ -338,12 +344,12 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
     goal = played
     if own >= goal:
         return 0.0
-    divergence, s.kl_inf_start_knot[i] = search_kl_to_utility(s, i, goal, need)
+    divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, goal, need)
     if divergence < need:
         return divergence
     # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
     goal -= 0.5 * (1.0 - math.sqrt(need / divergence)) * (goal - own)
-    less, start = search_kl_to_utility(s, i, goal, need)
+    less, start = search_kl_to_reach_utility(s, i, goal, need)
     s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
     if less >= need:
         s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal, less, start
@@ -353,9 +359,9 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
 
 
 @shared("state, int -> float", unpack)
-def compute_index(s: State, i: int) -> float:
+def update_vet_index(s: State, i: int) -> float:
     """Update the index of an arm, n·D + log n, in ``s.vet_index``. Returns D."""
-    n = float(n_observations(s, i))
+    n = float(n_pulls_or_rewards(s, i))
     s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
     divergence = kl_to_deserve_place(s, i) if math.log(n) < s.threshold else np.inf
     s.vet_index[i] = n * divergence + math.log(n)
@@ -374,7 +380,7 @@ def arm_furthest_behind_target(s: State) -> int:
 
 
 @shared("state, float -> none", unpack)
-def compute_requirements(s: State, slope_step: float) -> None:
+def set_requirements_for_place(s: State, slope_step: float) -> None:
     """Compute what an arm needs to deserve a place: Φ, λ and the utility of what is played."""
     fill_mixture_survival_on_table(s, s.mix, s.played_survival)
     s.worth = utility_of_survival(s.h, s.knots, s.played_survival, s.n_knots)
@@ -395,13 +401,13 @@ def compute_requirements(s: State, slope_step: float) -> None:
                 level += s.mix[i] * slope_towards_arm(s, steep, i)
     s.level = level
     if s.n_limited > 0:
-        compute_requirements_within_limits(s, steep)
+        set_requirements_within_limits(s, steep)
     if s.storage_mode == BINARY:
-        express_requirements_as_means(s, steep[0], slope_step)
+        set_requirements_as_means(s, steep[0], slope_step)
 
 
 @shared("state, floats -> none", unpack)
-def compute_requirements_within_limits(s: State, weighted_slopes: FloatArray) -> None:
+def set_requirements_within_limits(s: State, weighted_slopes: FloatArray) -> None:
     """Compute what each arm needs to deserve a place within limits: a slope, and a utility."""
     slopes = np.empty(s.n_arms)
     for i in range(s.n_arms):
@@ -412,7 +418,7 @@ def compute_requirements_within_limits(s: State, weighted_slopes: FloatArray) ->
 
 
 @shared("state, float, float -> none", unpack)
-def express_requirements_as_means(s: State, slope: float, slope_step: float) -> None:
+def set_requirements_as_means(s: State, slope: float, slope_step: float) -> None:
     """0/1 rewards: in closed form λ is a mean, that of the arm or of the mixture. The cell's slope is ``slope``."""
     s.steep = h_slope(s.h, s.played_survival[0], slope_step)
     s.level = s.level / slope if slope != 0.0 else s.played_survival[0]
@@ -425,12 +431,12 @@ def express_requirements_as_means(s: State, slope: float, slope_step: float) -> 
 @shared("state -> none", unpack)
 def update_mixture_shares_and_indices(s: State) -> None:
     """Update from all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
-    k, t = s.n_arms, float(elapsed_rounds(s))
+    k, t = s.n_arms, float(n_elapsed_rounds(s))
     s.window_end = s.t + max(1, s.t // 100)
     s.next_look = s.rewards + max(1, s.rewards // 100)
     s.looked, s.dirty = s.rewards, 0
     low, high = s.knots[0], s.knots[max(s.n_knots - 1, 0)]
-    choose_knots(s, s.pad)
+    choose_table_knots(s, s.pad)
     if s.knots[0] != low or s.knots[s.n_knots - 1] != high:  # an arm may now reach further than when that was found
         for i in range(k):
             s.kl_inf_bound_n_rewards[i] = 0
@@ -440,10 +446,10 @@ def update_mixture_shares_and_indices(s: State) -> None:
         total += s.n_rewards[i] * s.row_variance[i]
     s.within = total / max(s.rewards - k, 1)
     slope_step = vet_slope_step(s)
-    goal = 0.02 * utility_scale(s) / t
-    compute_best_mixture(s, slope_step, goal)
-    compute_target_shares(s, s.window_end, slope_step, goal)
-    compute_requirements(s, slope_step * max(1.0, math.log(t)))
+    goal = 0.02 * utility_scale_of_table(s) / t
+    set_mix_to_best_mixture(s, slope_step, goal)
+    fill_target_shares(s, s.window_end, slope_step, goal)
+    set_requirements_for_place(s, slope_step * max(1.0, math.log(t)))
     members = 0
     for i in range(k):
         s.left_out[i] = 1 if s.mix[i] == 0.0 else 0
@@ -452,11 +458,11 @@ def update_mixture_shares_and_indices(s: State) -> None:
     for i in range(k):
         s.vet_index[i], s.vetted_n_rewards[i] = np.inf, s.n_rewards[i]
         if s.left_out[i] == 1:
-            compute_index(s, i)
+            update_vet_index(s, i)
 
 
 @shared("state -> bool", unpack)
-def update_indices(s: State) -> bool:
+def update_indices_of_left_out_arms(s: State) -> bool:
     """Bring the indices of arms left out up to date; whether new rewards are a reason to look at everything again.
 
     They are if an arm that is left out now deserves a place, or if one that is played has a tenth more rewards than at
@@ -470,12 +476,12 @@ def update_indices(s: State) -> bool:
         elif more > 0 or s.vetted_pulls[i] != s.pulls[i]:
             if s.storage_mode != BINARY:
                 fill_survival_rows(s, i)
-            found |= compute_index(s, i) <= 0.0 and more > 0
+            found |= update_vet_index(s, i) <= 0.0 and more > 0
     return found and s.rewards >= s.looked + max(1, s.looked // 1000)
 
 
 @step("state -> int", unpack)
-def arm_to_try_again(s: State) -> int:
+def left_out_arm_to_retry(s: State) -> int:
     """The arm left out with the least index, if that is below the threshold; else −1."""
     arm, least = -1, s.threshold
     for i in range(s.n_arms):
@@ -487,12 +493,12 @@ def arm_to_try_again(s: State) -> int:
 @step("state -> none", unpack)
 def update_decisions_if_due(s: State) -> None:
     """Update all decisions if it is time to, or if new rewards are a reason to."""
-    if s.t >= s.window_end or s.rewards >= s.next_look or update_indices(s):
+    if s.t >= s.window_end or s.rewards >= s.next_look or update_indices_of_left_out_arms(s):
         update_mixture_shares_and_indices(s)
 
 
 @step("state -> int", unpack)
-def next_arm(s: State) -> int:
+def arm_to_retry_or_furthest_behind(s: State) -> int:
     """The arm left out that is to be tried again, if there is one; else the one furthest behind its share."""
-    arm = arm_to_try_again(s)
+    arm = left_out_arm_to_retry(s)
     return arm if arm >= 0 else arm_furthest_behind_target(s)

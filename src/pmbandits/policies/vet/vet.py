@@ -8,11 +8,16 @@ from pmbandits.engine.options import option, share
 from pmbandits.engine.plan import Setup
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._certifying import arm_to_certify
+from pmbandits.mixtures._certifying import arm_to_certify_if_due
 from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._tracking import fewest, pull
 from pmbandits.policies.track import TrackingPolicy
-from pmbandits.policies.vet._kernels import next_arm, unpack, update_decisions_if_due, update_mixture_shares_and_indices
+from pmbandits.policies.vet._kernels import (
+    arm_to_retry_or_furthest_behind,
+    unpack,
+    update_decisions_if_due,
+    update_mixture_shares_and_indices,
+)
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Support
@@ -27,7 +32,7 @@ def choose(memory: int) -> int:
     if not ready(s):
         return pull(s, fewest(s))
     update_decisions_if_due(s)
-    return pull(s, next_arm(s))
+    return pull(s, arm_to_retry_or_furthest_behind(s))
 
 
 @kernel
@@ -37,8 +42,8 @@ def choose_certifying(memory: int) -> int:
     if not ready(s):
         return pull(s, fewest(s))
     update_decisions_if_due(s)
-    arm = arm_to_certify(s)
-    return pull(s, arm if arm >= 0 else next_arm(s))
+    arm = arm_to_certify_if_due(s)
+    return pull(s, arm if arm >= 0 else arm_to_retry_or_furthest_behind(s))
 
 
 @kernel
@@ -163,7 +168,7 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
                 f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
         behind = memory.target_shares[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        end = self._clock_start + memory.window_end
+        end = self._clock_start_round + memory.window_end
         text = f"It is {round(behind, 1) + 0.0:.1f} pulls behind the share that it should have by round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
