@@ -88,7 +88,7 @@ def slsqp(metric: pmb.Distortion, laid: SurvivalTable, start: np.ndarray) -> obj
 
     def slope(a: np.ndarray) -> np.ndarray:
         curve = laid.curve(np.maximum(a, 0.0))
-        cells = np.nan_to_num(curve.by_side(metric._dh_change_from_1, metric._dh), posinf=1e6)
+        cells = np.nan_to_num(curve.by_side(metric._negative_dual_dh, metric._dh), posinf=1e6)
         return -laid.sum_cells_times_curves_by_arm(laid.cell_widths * cells, curve.split)
 
     ones = np.ones(start.size)

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import pmbandits as pmb
 from pmbandits import _validation
-from pmbandits._validation import readable
+from pmbandits._validation import escape_control_characters
 from pmbandits.cli import app as cli
-from pmbandits.logs import read
+from pmbandits.logs import read_log
 from pmbandits.simulation.spec import EXAMPLE, read_spec
 from tests.helpers import one_sentence
 
@@ -80,7 +80,7 @@ def test_a_distortion_takes_numbers_only(given: Any) -> None:
 
 
 def test_masked_rewards_of_logs_are_missing_ones() -> None:
-    log = read({"a": MASKED, "b": [1.0, 2.0]})
+    log = read_log({"a": MASKED, "b": [1.0, 2.0]})
     assert [(arm.name, arm.n) for arm in log.arms] == [("a", 2), ("b", 2)]
     assert "1 with no reward" in log.row_report()
 
@@ -123,17 +123,17 @@ GOOD = b'{"arm": "a", "reward": 1}\n{"arm": "b", "reward": 2}\n'
     ids=["deep", "deeper", "huge", "list as arm", "dict as arm", "list as reward", "infinite"],
 )  # fmt: skip
 def test_a_strange_line_of_json_is_counted(tmp_path: Path, line: bytes) -> None:
-    log = read(table(tmp_path, "t.jsonl", GOOD + line + b"\n"))
+    log = read_log(table(tmp_path, "t.jsonl", GOOD + line + b"\n"))
     assert log.used == 2 and log.n_malformed == 1
 
 
 def test_a_field_of_more_than_a_megabyte(tmp_path: Path) -> None:
     text = b'arm,reward,note\na,1,"' + b"x" * (3 << 20) + b'"\nb,2,\n'
     with pytest.raises(ValueError, match="more than 1,048,576 bytes") as caught:
-        read(table(tmp_path, "t.csv", text))
+        read_log(table(tmp_path, "t.csv", text))
     one_sentence(caught.value)
     with pytest.raises(ValueError, match="first line"):
-        read(table(tmp_path, "u.csv", b"x" * (2 << 20)))
+        read_log(table(tmp_path, "u.csv", b"x" * (2 << 20)))
 
 
 def test_a_damaged_parquet_file(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_damaged_parquet_file(tmp_path: Path) -> None:
     for at in range(4, len(raw), max(1, len(raw) // 60)):
         path.write_bytes(raw[:at] + bytes([raw[at] ^ 255]) + raw[at + 1 :])
         try:
-            read(path)
+            read_log(path)
         except ValueError as error:
             one_sentence(error)
 
@@ -162,7 +162,7 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="control characters") as caught:
             make()
         assert "\x1b" not in str(caught.value)
-    assert readable("é\tn") == "é\tn"
+    assert escape_control_characters("é\tn") == "é\tn"
 
 
 # ---- specifications --------------------------------------------------------------------------------------

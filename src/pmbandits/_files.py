@@ -54,7 +54,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except BaseException as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        interrupt = _find_keyboard_interrupt(error)
+        interrupt = _keyboard_interrupt_behind_error(error)
         if interrupt is not None and interrupt is not error:  # whoever closed a half-written file may complain of that
             raise interrupt from None
         raise
@@ -125,7 +125,7 @@ def _remove_stale_temporaries(path: Path) -> None:
                     os.unlink(found.path)
 
 
-def _find_keyboard_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
+def _keyboard_interrupt_behind_error(error: BaseException | None) -> KeyboardInterrupt | None:
     """The Ctrl-C behind an error, if there is one."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

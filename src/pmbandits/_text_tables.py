@@ -66,7 +66,7 @@ def aligned_columns(rows: Rows, right: Collection[int] = (), *, rule: bool = Fal
     return [lines[0], "  ".join("-" * w for w in widths), *lines[1:]] if rule else lines
 
 
-def markdown(rows: Rows, right: Collection[int] = ()) -> str:
+def markdown_table_text(rows: Rows, right: Collection[int] = ()) -> str:
     r"""A table for Markdown, heads first.
 
     >>> print(markdown([("arm", "share"), ("a|b", "1")], right=[1]))

@@ -44,13 +44,13 @@ def is_number(value: Any) -> bool:
 def check_number(name: str, value: Any) -> float:
     """A finite real number, or an error that names the parameter."""
     if not is_number(value):
-        raise TypeError(f"{name} must be a number, got {short(value)}.")
+        raise TypeError(f"{name} must be a number, got {short_repr(value)}.")
     try:
         result = float(value)
     except OverflowError:
-        raise ValueError(f"{name} must fit into a number of 64 bits, got {short(value)}.") from None
+        raise ValueError(f"{name} must fit into a number of 64 bits, got {short_repr(value)}.") from None
     if not np.isfinite(result):
-        raise ValueError(f"{name} must be a finite number, got {short(value)}.")
+        raise ValueError(f"{name} must be a finite number, got {short_repr(value)}.")
     return result
 
 
@@ -72,7 +72,7 @@ def check_within(
         left = "(" if open_lo or lo == -np.inf else "["
         right = ")" if open_hi or hi == np.inf else "]"
         raise ValueError(
-            f"{name} must lie in {left}{lo:g}, {hi:g}{right}, got {short(value)}.{' ' + hint if hint else ''}"
+            f"{name} must lie in {left}{lo:g}, {hi:g}{right}, got {short_repr(value)}.{' ' + hint if hint else ''}"
         )
     return result
 
@@ -82,24 +82,24 @@ def check_whole_number(name: str, value: Any, lo: int, hi: int | None = None) ->
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)  # 1e3 is a whole number, too
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number, got {short(value)}.")
+        raise TypeError(f"{name} must be a whole number, got {short_repr(value)}.")
     if value < lo or (hi is not None and value > hi):
         limit = f"at least {lo}" if hi is None else f"between {lo} and {hi}"
-        raise ValueError(f"{name} must be {limit}, got {short(value)}.")
+        raise ValueError(f"{name} must be {limit}, got {short_repr(value)}.")
     return int(value)
 
 
-def seed(name: str, value: Any, most: int = 2**53) -> int:
+def check_seed(name: str, value: Any, most: int = 2**53) -> int:
     """The seed of random numbers; ``None`` is a new one, different in every call."""
     return secrets.randbelow(most) if value is None else check_whole_number(name, value, 0, most)
 
 
-def listed(words: Sequence[str]) -> str:
+def join_with_and(words: Sequence[str]) -> str:
     """Words as they stand in a sentence: ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
+def suggest_nearest_argument_name(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function answer an argument that it does not have with the nearest name that it has."""
     known = list(inspect.signature(function).parameters)
 
@@ -144,11 +144,11 @@ def to_float_array(name: str, values: Any, *, what: str = "an array of numbers")
         if array.dtype.kind == "O" and all(is_number(x) or isinstance(x, (bool, np.bool_)) for x in array.flat):
             array = array.astype(np.float64)
     except OverflowError:
-        raise ValueError(f"{name} must fit into numbers of 64 bits, got {short(values)}.") from None
+        raise ValueError(f"{name} must fit into numbers of 64 bits, got {short_repr(values)}.") from None
     except (TypeError, ValueError):
         array = np.zeros(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be {what}, got {type(values).__name__} {short(values)}.")
+        raise TypeError(f"{name} must be {what}, got {type(values).__name__} {short_repr(values)}.")
     return array.astype(np.float64, copy=False)
 
 
@@ -160,7 +160,7 @@ def check_number_array(name: str, values: ArrayLike, *, minimum: int = 1) -> Flo
     if array.size < minimum:
         if array.size == 0:
             raise ValueError(f"{name} is empty; give at least {minimum} value{'s' if minimum > 1 else ''}.")
-        raise ValueError(f"{name} must have at least {minimum} values, got {short(values)}.")
+        raise ValueError(f"{name} must have at least {minimum} values, got {short_repr(values)}.")
     finite = np.isfinite(array)
     if not finite.all():
         bad = int(np.argmin(finite))
@@ -198,13 +198,13 @@ def unknown_name_message(what: str, value: Any, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.4) if isinstance(value, str) else []
     near = [_SYNONYMS[value]] if isinstance(value, str) and _SYNONYMS.get(value) in known else near
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{what} {short(value)}.{suggestion} Known: {', '.join(known)}."
+    return f"{what} {short_repr(value)}.{suggestion} Known: {', '.join(known)}."
 
 
-def short(value: Any, limit: int = 60) -> str:
+def short_repr(value: Any, limit: int = 60) -> str:
     """A value as Python writes it, cut where it is long; control characters are written out."""
     try:
-        text = readable(" ".join(repr(value).split()))
+        text = escape_control_characters(" ".join(repr(value).split()))
     except Exception:  # whole numbers of thousands of digits, and objects that cannot show themselves
         text = f"a {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -214,7 +214,7 @@ def short(value: Any, limit: int = 60) -> str:
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def readable(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """Text with control characters written out: names in files of strangers must not reach the terminal as they are.
 
     >>> readable("a\\x1b[2J")

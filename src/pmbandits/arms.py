@@ -132,7 +132,7 @@ class Bandit:
             if np.ndim(rates) != 0:
                 raise ValueError(
                     "with a metric, rates must be one number, the rate of the first arm, because the other rates "
-                    f"follow from it; got {_validation.short(rates)}."
+                    f"follow from it; got {_validation.short_repr(rates)}."
                 )
             unit, top = wanted.value(stats.expon()), float(wanted(1.0))
             if not unit > 0.0:
@@ -146,7 +146,7 @@ class Bandit:
                 "there are no positive rates with which all arms are worth the same; take shifts that differ less, or "
                 "a smaller rate of the first arm."
                 if metric is not None
-                else f"rates must be positive, got {_validation.short(rates)}."
+                else f"rates must be positive, got {_validation.short_repr(rates)}."
             )
         return cls([stats.expon(loc=a, scale=b) for a, b in zip(c, scale, strict=True)], names, support=support)
 
@@ -280,7 +280,7 @@ def check_bandit(bandit: object) -> None:
     """Raise an error in one sentence if this is not a bandit."""
     if not isinstance(bandit, Bandit):
         raise TypeError(
-            f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_validation.short(bandit)}."
+            f"bandit must be a Bandit, such as Bandit.bernoulli([0.4, 0.9]), got {_validation.short_repr(bandit)}."
         )
 
 
@@ -327,9 +327,9 @@ def arm_index(arm: int | str, names: Sequence[str]) -> int:
             return list(names).index(arm)
         return int(_validation.check_choice("arm", arm, names, kind="arm"))
     if isinstance(arm, (bool, np.bool_)) or not isinstance(arm, (int, np.integer)):
-        raise TypeError(f"an arm is given by its position or its name, got {_validation.short(arm)}.")
+        raise TypeError(f"an arm is given by its position or its name, got {_validation.short_repr(arm)}.")
     if not 0 <= arm < len(names):
-        raise IndexError(f"there is no arm {_validation.short(arm)}; arms are numbered 0 to {len(names) - 1}.")
+        raise IndexError(f"there is no arm {_validation.short_repr(arm)}; arms are numbered 0 to {len(names) - 1}.")
     return int(arm)
 
 
@@ -337,9 +337,9 @@ def check_arm_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"arm {k}" for k in range(count))
     if isinstance(names, (str, bytes)) or not _validation.is_list(names):
-        raise TypeError(f"names must be a list with a name for each arm, got {_validation.short(names)}.")
+        raise TypeError(f"names must be a list with a name for each arm, got {_validation.short_repr(names)}.")
     given = tuple(str(name) for name in names)
-    strange = next((name for name in given if _validation.readable(name) != name), None)
+    strange = next((name for name in given if _validation.escape_control_characters(name) != name), None)
     if strange is not None:
         raise ValueError(f"the arm name {strange!r} has control characters in it; take them out.")
     if len(given) != count:
@@ -379,7 +379,9 @@ def scipy_parameters(distribution: ScipyDistribution) -> tuple[float, ...]:
 
 def _distribution_from_dict(data: Any) -> Any:
     if not isinstance(data, Mapping):
-        raise ValueError(f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_validation.short(data)}.")
+        raise ValueError(
+            f"an arm is described by a table such as {{'bernoulli': 0.4}}, got {_validation.short_repr(data)}."
+        )
     if "bernoulli" in data:
         return _distributions.bernoulli_atoms(
             _validation.check_within("mean of a Bernoulli arm", data["bernoulli"], 0.0, 1.0)

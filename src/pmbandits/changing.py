@@ -254,7 +254,7 @@ class Changing:
             made = bandit_at(middle)
             if not isinstance(made, Bandit):
                 raise TypeError(
-                    f"the function must return a Bandit, but returned {_validation.short(made)} for {middle:,}."
+                    f"the function must return a Bandit, but returned {_validation.short_repr(made)} for {middle:,}."
                 )
             return made
 
@@ -318,7 +318,7 @@ class Changing:
         declared = data.get("support")
         if declared is not None and not isinstance(declared, Mapping):
             raise ValueError(
-                f"support is described by a table such as {{'kind': 'binary'}}, got {_validation.short(declared)}."
+                f"support is described by a table such as {{'kind': 'binary'}}, got {_validation.short_repr(declared)}."
             )
         support = None if declared is None else Support.from_dict(declared)
         for name in ("bandits", *_PARAMETER_NAMES[kind]):
@@ -326,7 +326,7 @@ class Changing:
                 raise ValueError(f"the description of a world by {kind} has no {name!r}; it cannot be made again.")
         bandits = data["bandits"]
         if not _validation.is_list(bandits) or not all(isinstance(b, Mapping) and "arms" in b for b in bandits):
-            raise ValueError(f"bandits must be a list of descriptions of arms, got {_validation.short(bandits)}.")
+            raise ValueError(f"bandits must be a list of descriptions of arms, got {_validation.short_repr(bandits)}.")
         return cls._rebuild(kind, [Bandit.from_dict(bandit) for bandit in bandits], data, support)
 
     @classmethod
@@ -338,7 +338,7 @@ class Changing:
             if not _validation.is_list(numbers["starts"]) or len(numbers["starts"]) != len(bandits):
                 raise ValueError(
                     f"there must be one start for each of the {len(bandits)} bandits, got "
-                    f"{_validation.short(numbers['starts'])}."
+                    f"{_validation.short_repr(numbers['starts'])}."
                 )
             pieces = list(zip(numbers["starts"], bandits, strict=True))
             return cls.steps(pieces, repeat=numbers["repeat"], support=support)

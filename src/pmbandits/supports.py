@@ -83,7 +83,7 @@ class Support:
         if "kind" not in data:
             raise ValueError(
                 f"a support must say its kind, one of {', '.join(kinds)}, such as {_EXAMPLE}; got "
-                f"{_validation.short(data)}."
+                f"{_validation.short_repr(data)}."
             )
         kind = _validation.check_choice("support", data["kind"], kinds)
         try:

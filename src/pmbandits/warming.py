@@ -42,7 +42,7 @@ from pmbandits.simulation.workers import resolve_n_jobs
 from pmbandits.state import lock
 from pmbandits.state.compile import cache_folder, silence_compile_hint
 from pmbandits.state.linking import numba_argument_types
-from pmbandits.state.precompile import CompileItem, as_compile_item, compile_order
+from pmbandits.state.precompile import CompileItem, as_compile_item, compile_items_in_order
 
 PACKAGE = "pmbandits"
 _POLICY_ORDER = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the default policy, and the paper's
@@ -132,7 +132,7 @@ def warm(n_jobs: int | None = None, *, progress: bool | None = None) -> Warmed:
 @cache
 def kernels_to_compile() -> list[CompileItem]:
     """All kernels that :func:`warm` compiles, in this order; every process makes an equal list."""
-    return compile_order(_kernel_entries(), PACKAGE)
+    return compile_items_in_order(_kernel_entries(), PACKAGE)
 
 
 def _kernel_entries() -> Iterator[CompileItem]:
@@ -159,7 +159,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield as_compile_item(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
             yield as_compile_item(steps.record_active_and_inactive_rewards, "memory, memory, ints, floats")
             yield as_compile_item(steps.count_pull, "memory, int")
-    for kernel in (cirt.begin, baselines.set_mixture_to_fixed_arm):
+    for kernel in (cirt.start_first_phase, baselines.set_mixture_to_fixed_arm):
         yield as_compile_item(kernel, "memory")
     yield as_compile_item(grid_steps_per_unit, "int, int")
     # What readers of a policy call: ``explain``, ``utility_bounds``, ``estimates``, ``certainty``.
@@ -184,7 +184,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
         "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, float, int",
     )
     yield as_compile_item(joint_regret.joint_slope_step_error, "floats, float")
-    yield as_compile_item(joint_bernoulli.fill_joint_set, "ints, ints, float, float, table, table")
+    yield as_compile_item(joint_bernoulli.fill_tangents_of_all_arms, "ints, ints, float, float, table, table")
     yield as_compile_item(joint_bernoulli.joint_bernoulli_bounds, "floats, floats, table, table, float, floats")
     yield as_compile_item(bernoulli_interval_lower, "int, float, float")
     yield as_compile_item(bernoulli_interval_upper, "int, float, float")
@@ -193,7 +193,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
     # The oracle.
     yield CompileItem(barrier.fill_mixture_curve, (_WORK, numbers, numbers))
     yield CompileItem(interior_point.start_interior_point, (_WORK,))
-    yield CompileItem(interior_point.advance, (_WORK, numba_argument_types("bool")[0]))
+    yield CompileItem(interior_point.advance_interior_point, (_WORK, numba_argument_types("bool")[0]))
     # Sketches, from Python.
     yield as_compile_item(sketching.sketch_init, "ints, floats, int")
     yield as_compile_item(sketching.sketch_total_capacity, "int, int")

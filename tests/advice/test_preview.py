@@ -11,7 +11,7 @@ import pmbandits as pmb
 from pmbandits.advice.preview import Preview
 from pmbandits.advice.problem import make_problem
 from pmbandits.constraints import limits
-from pmbandits.logs import read
+from pmbandits.logs import read_log
 
 # How far below the best a quick look may be, as a share of it: searches of preferences with steps are rough.
 SHORT = {
@@ -43,7 +43,7 @@ def test_a_quick_look_finds_nearly_the_best_mixture(text: str, limited: bool) ->
         for k in range(count):
             x = rng.gamma(rng.uniform(0.5, 3.0), 1.0, n)
             rewards[f"a{k}"] = x if case else np.where(rng.random(n) < 0.6, 0.0, x)
-        preview = Preview(make_problem(read(rewards)))
+        preview = Preview(make_problem(read_log(rewards)))
         kept = limits("a0 >= 10%; a1 <= 60%", list(rewards)) if limited else None
         seen = preview.best_mixture(metric, kept)
         best = pmb.oracle(metric, pmb.Bandit.from_samples(rewards), shares=kept)
@@ -55,6 +55,6 @@ def test_a_quick_look_finds_nearly_the_best_mixture(text: str, limited: bool) ->
 
 
 def test_what_was_looked_at_before_is_not_worked_out_again() -> None:
-    preview = Preview(make_problem(read({"a": [0.0, 1.0, 2.0], "b": [1.0, 1.0, 3.0]})))
+    preview = Preview(make_problem(read_log({"a": [0.0, 1.0, 2.0], "b": [1.0, 1.0, 3.0]})))
     one = preview.best_mixture(pmb.GiniDeviation())
     assert preview.best_mixture(pmb.metric("gini")).weights is one.weights

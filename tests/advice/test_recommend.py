@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import pmbandits as pmb
 from pmbandits.advice import bands, checks, curves, inference, standard_errors
-from pmbandits.logs import Sample, coarsen, read
+from pmbandits.logs import Sample, coarsen_points, read_log
 from pmbandits.logs.summary import RewardSummary
 
 Rng = np.random.Generator
@@ -249,7 +249,7 @@ def test_the_worth_is_not_too_high_though_the_best_was_picked() -> None:
 
 
 def test_divisions_are_balanced_and_follow_the_seed() -> None:
-    log = read({"a": np.arange(80.0), "b": np.arange(80.0)})
+    log = read_log({"a": np.arange(80.0), "b": np.arange(80.0)})
     problem = inference.Problem(log, pmb.Interval(0, 80), True, seed=1, splits=20)
     found = problem.cross_fitting_splits()
     assert len(found) == len(set(found)) == 24
@@ -261,7 +261,7 @@ def test_divisions_are_balanced_and_follow_the_seed() -> None:
 
 def test_utilities_of_many_arms_at_once_are_those_of_each() -> None:
     rng = np.random.default_rng(11)
-    log = read({str(k): rng.normal(size=rng.integers(1, 20)).round(1) for k in range(40)})
+    log = read_log({str(k): rng.normal(size=rng.integers(1, 20)).round(1) for k in range(40)})
     for metric in METRICS:
         wanted = [metric.value(arm.x, arm.p) for arm in log.arms]
         assert inference.utilities_of_arms(metric, [arm.all for arm in log.arms]) == pytest.approx(
@@ -607,7 +607,7 @@ def test_a_summary_keeps_every_rank_within_its_stated_error(order: str) -> None:
     places = np.unique(np.concatenate((np.linspace(-4, 4, 400), x, np.nextafter(x, -np.inf))))
     exact = shares_up_to(np.sort(values), np.ones(values.size), places)
     assert 0.0 < np.abs(shares_up_to(x, weights, places) - exact).max() <= error < 6e-4
-    thinned, mass, moved = coarsen(x, weights, 1000)
+    thinned, mass, moved = coarsen_points(x, weights, 1000)
     assert thinned.size <= 1000 and mass.sum() == pytest.approx(values.size)
     rough = shares_up_to(thinned, mass, places) - shares_up_to(x, weights, places)
     assert np.abs(rough).max() <= moved <= 2e-3

@@ -51,7 +51,7 @@ def test_what_a_preference_costs_by_the_plain_average_is_said() -> None:
 
 
 def test_only_preferences_that_tell_the_arms_apart_are_proposed() -> None:
-    offered = sentences.alternatives(pmb.advise(_shop(1), "mean", shares="D >= 30%"))
+    offered = sentences.preferences_without_heavy_tails(pmb.advise(_shop(1), "mean", shares="D >= 30%"))
     assert [text for _, text in offered] in ([], ["lower_cvar(0.98)"])  # by the others every arm scores 0
 
 
@@ -95,7 +95,7 @@ def test_intervals_hold_at_the_top_of_h_where_first_order_says_that_nothing_can_
 def test_a_constant_is_not_said_to_have_been_seen_between_two_numbers() -> None:
     said = str(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
     assert "All rewards are 5" in said and "6" not in said.split("Mind:")[1].split("\n")[1]
-    assert "not declared; seen 5 to 5" in report.markdown(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
+    assert "not declared; seen 5 to 5" in report.markdown_report(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
 
 
 def test_equal_averages_are_not_blamed_on_a_preference_that_looks_at_few_rewards() -> None:
@@ -186,5 +186,5 @@ def test_losses_are_said_in_their_own_sign_and_unit() -> None:
 def test_amounts_are_written_as_people_write_them() -> None:
     rng = np.random.default_rng(6)
     advice = pmb.advise({"a": rng.gamma(2, 6e3, 400), "b": rng.gamma(2, 9e3, 400)}, "mean", measured_in="€")
-    text = str(advice) + report.html_page(advice) + report.markdown(advice)
+    text = str(advice) + report.html_page(advice) + report.markdown_report(advice)
     assert "e+0" not in text and f"{np.mean(advice.arms[1].mean):,.0f}" in text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from pmbandits.confidence._bernoulli_wasserstein import bernoulli_kl_lower, bernoulli_kl_upper, kl
+from pmbandits.confidence._bernoulli_wasserstein import bernoulli_kl_divergence, bernoulli_kl_lower, bernoulli_kl_upper
 from tests.reference.confidence import kl_interval
 
 MEANS = [0.0, 1e-12, 1e-6, 1e-3, 0.1, 1 / 3, 0.5, 0.77, 0.999, 1 - 1e-9, 1.0]
@@ -114,7 +114,9 @@ def test_kl_limits_grow_with_the_level_and_stay_within_pinsker():
 
 
 def test_kl_is_the_relative_entropy():
-    assert kl(0.5, 0.5) == 0.0
-    assert kl(0.0, 0.25) == pytest.approx(-math.log(0.75), rel=1e-15)
-    assert kl(1.0, 0.25) == pytest.approx(-math.log(0.25), rel=1e-15)
-    assert kl(0.3, 0.6) == pytest.approx(0.3 * math.log(0.5) + 0.7 * math.log(0.7 / 0.4), rel=1e-15)
+    assert bernoulli_kl_divergence(0.5, 0.5) == 0.0
+    assert bernoulli_kl_divergence(0.0, 0.25) == pytest.approx(-math.log(0.75), rel=1e-15)
+    assert bernoulli_kl_divergence(1.0, 0.25) == pytest.approx(-math.log(0.25), rel=1e-15)
+    assert bernoulli_kl_divergence(0.3, 0.6) == pytest.approx(
+        0.3 * math.log(0.5) + 0.7 * math.log(0.7 / 0.4), rel=1e-15
+    )

@@ -18,7 +18,7 @@ from pmbandits.confidence._golden_section import (
     golden_section_start,
     golden_section_tell,
 )
-from pmbandits.metrics.encoding import encode
+from pmbandits.metrics.encoding import encode_metric
 
 
 @pytest.mark.parametrize("peak", [-1.0, -0.3, 0.0, 0.77, 2.0])
@@ -40,7 +40,7 @@ def test_it_closes_in_on_the_peak(peak: float) -> None:
 )
 @pytest.mark.parametrize("tilt", [-2.0, -0.3, 0.0, 0.4, 3.0])
 def test_the_tilted_h_is_largest_where_scipy_finds_it(metric: pmb.Distortion, tilt: float) -> None:
-    found = argmax_tilted_h(encode(metric), 1.0, tilt, 70)
+    found = argmax_tilted_h(encode_metric(metric), 1.0, tilt, 70)
 
     def lost(u: float) -> float:
         return tilt * u - float(metric(u))

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import pmbandits as pmb
 from pmbandits.confidence._heavy_tails import max_tilted_h, tail_utility_bound
-from pmbandits.metrics.encoding import encode
+from pmbandits.metrics.encoding import encode_metric
 from tests.reference import bands as slow
 
 LAWS: dict[str, Any] = {"lognormal": st.lognorm(1.0), "pareto": st.pareto(2.5), "student": st.t(3)}
@@ -106,7 +106,7 @@ def test_bounds_of_rewards_are_those_of_losses_turned_round(metric, of_losses, s
 
 @pytest.mark.parametrize("order", [1.5, 4.0, 8.0])
 def test_small_probabilities_of_losses_keep_their_digits(order):
-    h = encode(pmb.PHT(0.8))
+    h = encode_metric(pmb.PHT(0.8))
     for x in (10.0, 1e3, 1e6):
         tilt, cap = order * x ** (order - 1.0), x**-order
         value, where = max_tilted_h(h, 1.0, 1, True, tilt, 0.0, cap)  # −h is concave here: h falls from 1 on

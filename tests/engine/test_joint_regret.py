@@ -140,10 +140,10 @@ def test_with_balls_with_many_members_and_without_rewards_it_says_nothing() -> N
 @settings(deadline=None)
 @given(some.floats(0, 1), some.floats(0, 1), some.sampled_from(CONCAVE))
 def test_the_point_furthest_above_the_chord_is_found(one: float, two: float, metric: Any) -> None:
-    from pmbandits.metrics.encoding import encode
+    from pmbandits.metrics.encoding import encode_metric
 
     low, high = min(one, two), max(one, two)
-    v, more = argmax_above_chord(encode(metric), low, high)
+    v, more = argmax_above_chord(encode_metric(metric), low, high)
     assert low <= v <= high and more >= 0.0
     if high - low < 1e-6:
         return

@@ -400,7 +400,7 @@ def test_propensities_of_many_arms_at_once_are_those_of_single_asks(cls, among):
         one_by_one = []
         for _ in range(17):
             arm = single.ask(among=among)
-            one_by_one.append((arm, ticket_methods.propensity(single, arm)))
+            one_by_one.append((arm, ticket_methods.propensity_of_chosen_arm(single, arm)))
         assert found == one_by_one, step
         rewards = rng.random(17)
         for policy in policies:

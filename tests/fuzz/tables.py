@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pmbandits as pmb
-from pmbandits.logs import read
+from pmbandits.logs import read_log
 from pmbandits.simulation.spec import EXAMPLE, read_spec
 from tests.fuzz import Failed, sentence
 from tests.fuzz.policy_files import pick
@@ -86,7 +86,7 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
 def try_to_read(path: Path, **options: Any) -> str:
     """Refused with a sentence, or read into arms with finite rewards."""
     try:
-        log = read(path, **options)
+        log = read_log(path, **options)
     except Exception as error:
         sentence(error)
         return "refused"

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.stats as distributions
 
 import pmbandits as pmb
-from pmbandits._validation import short
+from pmbandits._validation import short_repr
 from pmbandits.estimates import Sketch
 from tests.fuzz import Failed, sentence
 from tests.fuzz.policy_files import pick
@@ -165,7 +165,7 @@ CALLS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("simulate horizon", lambda a, b: pmb.simulate(GINI, COINS, "uniform", small(a), 1, n_jobs=1)),
     ("simulate trials", lambda a, b: pmb.simulate(GINI, COINS, "uniform", 20, small(a), seed=b, n_jobs=1)),
     ("simulate checkpoints", lambda a, b: pmb.simulate(GINI, COINS, "uniform", 20, 1, checkpoints=a, n_jobs=1)),
-    ("simulate labels", lambda a, b: pmb.simulate(GINI, COINS, {short(a): "uniform"}, 20, 1, n_jobs=1)),
+    ("simulate labels", lambda a, b: pmb.simulate(GINI, COINS, {short_repr(a): "uniform"}, 20, 1, n_jobs=1)),
     ("advise", lambda a, b: pmb.advise(a, GINI)),
     ("advise arm", lambda a, b: pmb.advise({"a": a, "b": [0, 1, 1]}, GINI)),
     ("advise level", lambda a, b: pmb.advise({"a": [0, 1], "b": [1, 0]}, GINI, level=a, seed=b)),
@@ -202,10 +202,10 @@ def answered(name: str, call: Callable[[Any, Any], Any], both: list[Any]) -> str
         try:
             sentence(error)
         except Failed as failed:
-            raise Failed(f"{name}({short(both[0])}, {short(both[1])}): {failed}") from error
+            raise Failed(f"{name}({short_repr(both[0])}, {short_repr(both[1])}): {failed}") from error
         return "refused"
     if "\x1b" in shown:
         raise Failed(f"{name}: control characters reach the terminal")
     if isinstance(answer, float) and not np.isfinite(answer) and name not in ("h'",):
-        raise Failed(f"{name}({short(both[0])}, {short(both[1])}) is {answer}")
+        raise Failed(f"{name}({short_repr(both[0])}, {short_repr(both[1])}) is {answer}")
     return "taken"

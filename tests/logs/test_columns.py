@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pmbandits as pmb
-from pmbandits.logs import Log, ReadSettings, read
+from pmbandits.logs import Log, ReadSettings, read_log
 from pmbandits.logs.log import N_PARTS
 
 
@@ -55,7 +55,7 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
     path = tmp_path / ("log.csv.gz" if zipped else "log.csv")
     raw = text.encode("utf-8")
     path.write_bytes(gzip.compress(raw) if zipped else raw)
-    log = read(path, settings=settings)
+    log = read_log(path, settings=settings)
     assert rewards(log) == {name: sorted(values) for name, values in WANTED.items()}
     assert log.rows == log.used == 5 and log.row_report() == ""
     lines = text.strip().split("\n")
@@ -64,11 +64,11 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
 
     head, *rows = csv.reader(lines, delimiter=mark)
     frame = pd.DataFrame(rows, columns=head)
-    assert rewards(read(frame, settings=settings)) == rewards(log)
+    assert rewards(read_log(frame, settings=settings)) == rewards(log)
     where = tmp_path / ("log.jsonl.gz" if zipped else "log.jsonl")
     texts = "".join(json.dumps(dict(zip(head, row, strict=True))) + "\n" for row in rows).encode()
     where.write_bytes(gzip.compress(texts) if zipped else texts)
-    assert rewards(read(where, settings=settings)) == rewards(log)
+    assert rewards(read_log(where, settings=settings)) == rewards(log)
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,23 @@ def test_other_ways_to_write_numbers_are_named_and_not_guessed_where_they_are_mi
     cells: list[str], words: str
 ) -> None:
     frame = pd.DataFrame({"arm": ["a"] * (len(cells) + 1), "reward": [*cells, 1.0]})
-    log = read(frame)
+    log = read_log(frame)
     assert log.used == 2 - (cells != ["1.234,5", "2"]) and words.replace("\\", "") in log.row_report()
     with pytest.raises(ValueError, match="no usable rewards") as error:
-        read(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}), settings=ReadSettings(decimal="."))
+        read_log(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}), settings=ReadSettings(decimal="."))
     assert words in str(error.value)
 
 
 def test_decimal_commas_are_found_where_they_can_mean_nothing_else() -> None:
-    log = read(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,5", "2"]}))
+    log = read_log(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,5", "2"]}))
     assert rewards(log) == {"a": [1.5], "b": [2.0]} and [f.kind for f in log.findings] == ["decimals"]
-    assert read(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,500", "2"]})).used == 1  # or fifteen hundred
+    assert read_log(pd.DataFrame({"arm": ["a", "b"], "reward": ["1,500", "2"]})).used == 1  # or fifteen hundred
 
 
 def test_a_declared_way_to_write_numbers_accepts_no_other() -> None:
     settings = ReadSettings(decimal=",", thousands=".")
     frame = pd.DataFrame({"arm": ["a"] * 4, "reward": ["1.5", "1.234", "12.34,5", "1,5"]})
-    log = read(frame, settings=settings)  # 1.5 is neither 1 1/2 nor 15 here
+    log = read_log(frame, settings=settings)  # 1.5 is neither 1 1/2 nor 15 here
     assert rewards(log) == {"a": [1.5, 1234.0]} and log.n_malformed == 2
     for wrong in (
         {"decimal": ";"},
@@ -124,7 +124,7 @@ def test_words_for_nothing_are_missing_rewards_in_every_kind_of_table(tmp_path: 
     lines = tmp_path / "log.jsonl"
     lines.write_text("".join(json.dumps({"arm": "a", "reward": c}) + "\n" for c in cells))
     for data in (frame, csv, lines, pa.table({"arm": ["a"] * 6, "reward": cells})):
-        log = read(data)
+        log = read_log(data)
         assert log.used == 1 and log.malformed == {"no reward": 5}
 
 
@@ -135,13 +135,13 @@ def test_any_word_is_an_arm_in_columns_of_text(tmp_path: Path, empty: bool) -> N
     pq.write_table(table, tmp_path / "log.parquet")
     (tmp_path / "log.csv").write_text(f"arm,reward\nnone,1\nNA,2\nb,{'' if empty else 3}\n ,4\n")
     for data in (table, tmp_path / "log.parquet", tmp_path / "log.csv"):
-        log = read(data)
+        log = read_log(data)
         assert [arm.name for arm in log.arms] == ["none", "NA"] + (["b"] if not empty else [])
         assert log.malformed == ({"no reward": 1} if empty else {}) | {"no arm": 1}
 
 
 def test_lists_among_cells_are_malformed_rewards() -> None:
-    log = read(pa.table({"arm": ["a", "a"], "reward": pa.array([[1.0, 2.0], [3.0, 4.0]])}).append_column(
+    log = read_log(pa.table({"arm": ["a", "a"], "reward": pa.array([[1.0, 2.0], [3.0, 4.0]])}).append_column(
         "other", pa.array([1.0, 2.0])), settings=ReadSettings(wide=["reward", "other"]))  # fmt: skip
     assert log.used == 2 and log.malformed == {"a reward that is not a number": 2}
 
@@ -149,7 +149,7 @@ def test_lists_among_cells_are_malformed_rewards() -> None:
 def test_rows_with_a_time_but_neither_arm_nor_reward_are_counted_as_such(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("when,arm,reward\n2024-01-01,a,1\n2024-01-02,,\n2024-01-03,,\n2024-01-04,,5\n")
-    log = read(path)
+    log = read_log(path)
     assert (log.used, log.empty, log.malformed) == (1, 2, {"no arm": 1})
     assert "2 rows" in log.row_report()
 
@@ -157,17 +157,17 @@ def test_rows_with_a_time_but_neither_arm_nor_reward_are_counted_as_such(tmp_pat
 def test_folders_of_parquet_files_and_streams_of_arrow_are_read_like_one_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({"arm": rng.choice(["x", "y"], 900), "reward": rng.normal(size=900).round(3)})
-    wanted = rewards(read(table))
+    wanted = rewards(read_log(table))
     folder = tmp_path / "lake"
     pads.write_dataset(table, folder, format="parquet", partitioning=["arm"], partitioning_flavor="hive")
-    assert rewards(read(folder)) == {k: wanted[k] for k in ("x", "y")}
+    assert rewards(read_log(folder)) == {k: wanted[k] for k in ("x", "y")}
     plain = tmp_path / "plain"
     plain.mkdir()
     for k in range(3):
         pq.write_table(table.slice(300 * k, 300), plain / f"{k}.parquet")
-    assert rewards(read(str(plain))) == wanted
+    assert rewards(read_log(str(plain))) == wanted
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=100))
-    assert rewards(read(reader)) == wanted
+    assert rewards(read_log(reader)) == wanted
 
     class Result:
         """What DuckDB, polars and ADBC hand out."""
@@ -179,11 +179,11 @@ def test_folders_of_parquet_files_and_streams_of_arrow_are_read_like_one_table(t
         def fetch_record_batch(self) -> pa.RecordBatchReader:
             return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
 
-    assert rewards(read(Result())) == rewards(read(OlderResult())) == wanted
+    assert rewards(read_log(Result())) == rewards(read_log(OlderResult())) == wanted
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match="holds no Parquet files"):
-        read(empty)
+        read_log(empty)
 
 
 def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
@@ -193,18 +193,18 @@ def test_excel_is_read_if_its_reader_is_installed(tmp_path: Path) -> None:
     except ImportError:
         path.write_bytes(b"PK")
         with pytest.raises(ValueError, match=r"pmbandits\[tables\].*CSV"):
-            read(path)
+            read_log(path)
         return
     book = openpyxl.Workbook()
     for row in (("arm", "reward"), ("north", 1.5), ("north", 2), ("south", "x"), (None, None), ("south", -3)):
         book.active.append(row)
     book.save(path)
-    log = read(path)
+    log = read_log(path)
     assert rewards(log) == {"north": [1.5, 2.0], "south": [-3.0]}
     assert [str(e) for e in log.examples] == ["row 4: a reward that is not a number (south, x)"] and log.empty == 1
     path.write_bytes(b"no book")
     with pytest.raises(ValueError, match="Excel"):
-        read(path)
+        read_log(path)
 
 
 def test_units_stay_together_and_missing_ones_are_counted(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_units_stay_together_and_missing_ones_are_counted(tmp_path: Path) -> Non
     path = tmp_path / "log.csv"
     frame.to_csv(path, index=False)
     for data in (frame, path):
-        log = read(data, settings=ReadSettings(unit="user"))
+        log = read_log(data, settings=ReadSettings(unit="user"))
         assert log.malformed == {"no unit": 1} and log.kept_rows is not None and log.kept_rows.unit is not None
         assert log.kept_rows.unit.size == log.used == 599
         for u in np.unique(log.kept_rows.unit):
@@ -223,9 +223,9 @@ def test_units_stay_together_and_missing_ones_are_counted(tmp_path: Path) -> Non
         assert np.unique(log.kept_rows.part).size == N_PARTS
         assert sum(arm.n for arm in log.arms) == 599
     with pytest.raises(ValueError, match="a dict holds"):
-        read({"a": [1.0]}, settings=ReadSettings(unit="user"))
+        read_log({"a": [1.0]}, settings=ReadSettings(unit="user"))
     with pytest.raises(ValueError, match="no column 'shop'"):
-        read(frame, settings=ReadSettings(unit="shop"))
+        read_log(frame, settings=ReadSettings(unit="shop"))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_units_stay_together_and_missing_ones_are_counted(tmp_path: Path) -> Non
 )
 def test_times_are_put_in_order_and_unreadable_ones_are_counted(times: Any) -> None:
     frame = pd.DataFrame({"arm": ["a"] * 4, "reward": [3.0, 1.0, 2.0, 9.0], "when": times})
-    log = read(frame, settings=ReadSettings(time="when"))
+    log = read_log(frame, settings=ReadSettings(time="when"))
     assert log.malformed == {"a time that cannot be read": 1} and log.examples[0].text == str(list(times)[3])
     assert log.kept_rows is not None and log.kept_rows.time is not None
     assert log.kept_rows.reward[np.argsort(log.kept_rows.time)].tolist() == [1.0, 2.0, 3.0]
@@ -249,7 +249,7 @@ def test_times_are_put_in_order_and_unreadable_ones_are_counted(times: Any) -> N
 def test_many_arms_are_read_whole() -> None:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"arm": rng.integers(0, 3000, 30_000).astype(str), "reward": rng.normal(size=30_000)})
-    log = read(frame)
+    log = read_log(frame)
     assert len(log.arms) == frame["arm"].nunique() and sum(a.n for a in log.arms) == 30_000
     means = frame.groupby("arm")["reward"].mean()
     for arm in log.arms[::500]:

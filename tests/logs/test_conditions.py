@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pmbandits.logs import ReadSettings, read
+from pmbandits.logs import ReadSettings, read_log
 
 
 @pytest.fixture
@@ -32,23 +32,23 @@ def table(tmp_path: Path) -> Path:
 def test_rows_for_which_a_condition_does_not_hold_are_left_out(
     table: Path, where: str | list[str], kept: list[int]
 ) -> None:
-    log = read(table, settings=ReadSettings(where=where))
+    log = read_log(table, settings=ReadSettings(where=where))
     assert sorted(x for arm in log.arms for x in arm.x.tolist()) == kept
     assert [f.kind for f in log.findings] == ["conditions"]
     pd = pytest.importorskip("pandas")
     frame = pd.read_csv(table)
-    again = read(frame, settings=ReadSettings(where=where))
+    again = read_log(frame, settings=ReadSettings(where=where))
     assert sorted(x for arm in again.arms for x in arm.x.tolist()) == kept
 
 
 def test_since_needs_a_column_that_says_when(table: Path, tmp_path: Path) -> None:
-    log = read(table, settings=ReadSettings(since="2026-03-19"))
+    log = read_log(table, settings=ReadSettings(since="2026-03-19"))
     assert sorted(x for arm in log.arms for x in arm.x.tolist()) == [19, 20] and log.kept_rows is None
     assert log.examples[0].where == "line 22"
     other = tmp_path / "other.csv"
     other.write_text("arm,reward\na,1\nb,2\n")
     with pytest.raises(ValueError, match="--time NAME; no column has dates"):
-        read(other, settings=ReadSettings(since="2026-03-19"))
+        read_log(other, settings=ReadSettings(since="2026-03-19"))
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_since_needs_a_column_that_says_when(table: Path, tmp_path: Path) -> Non
 )
 def test_a_condition_that_cannot_be_read_gets_one_sentence(table: Path, where: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        read(table, settings=ReadSettings(where=where))
+        read_log(table, settings=ReadSettings(where=where))

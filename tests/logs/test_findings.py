@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmbandits.logs import Log, ReadSettings, read
+from pmbandits.logs import Log, ReadSettings, read_log
 
 ROWS = [("north", 3.5), ("south", 4.25), ("north", 1.5), ("south", 2.0)] * 6
 
@@ -24,79 +24,81 @@ def kinds(log: Log) -> list[str]:
 
 
 def test_a_clean_table_has_no_findings(tmp_path: Path) -> None:
-    assert read(csv(tmp_path, ROWS)).findings == ()
-    assert read({"a": [0.0, 1.0, 2.0], "b": [1.0, 3.0, 0.5]}).findings == ()
+    assert read_log(csv(tmp_path, ROWS)).findings == ()
+    assert read_log({"a": [0.0, 1.0, 2.0], "b": [1.0, 3.0, 0.5]}).findings == ()
 
 
 def test_copies_of_rows_are_named_where_a_column_tells_rows_apart(tmp_path: Path) -> None:
     rows = [(k, *row) for k, row in enumerate(ROWS)]
     path = csv(tmp_path, [*rows, *rows[:5]], "visit,arm,reward")
-    log = read(path)
+    log = read_log(path)
     assert kinds(log) == ["duplicates"] and log.used == 29 and "5 of 29" in log.findings[0].seen
     assert "“visit”" in log.findings[0].seen and "--distinct" in log.findings[0].change
-    once = read(path, settings=ReadSettings(distinct=True))
+    once = read_log(path, settings=ReadSettings(distinct=True))
     assert once.used == 24 and once.findings == ()
     assert [(a.name, a.n) for a in once.arms] == [("north", 12), ("south", 12)]
 
 
 def test_equal_rows_without_such_a_column_are_no_copies(tmp_path: Path) -> None:
-    assert "duplicates" not in kinds(read(csv(tmp_path, ROWS)))
+    assert "duplicates" not in kinds(read_log(csv(tmp_path, ROWS)))
 
 
 def test_nines_far_from_all_other_rewards_stand_for_not_known(tmp_path: Path) -> None:
     path = csv(tmp_path, [*ROWS, ("north", 999999), ("south", 999999)])
-    log = read(path)
+    log = read_log(path)
     assert kinds(log) == ["sentinels"] and log.used == 24 and "999999 stands 2 times" in log.findings[0].seen
-    assert read(path, settings=ReadSettings(missing=())).used == 26
-    assert read(path, settings=ReadSettings(missing=3.5)).used == 20  # what the user says is taken, and nothing else
-    assert read({"a": [1.0, 2.0, -999.0], "b": [0.5, -999.0, 3.0]}).used == 4
-    assert read(path, loss=True).used == 24
+    assert read_log(path, settings=ReadSettings(missing=())).used == 26
+    assert (
+        read_log(path, settings=ReadSettings(missing=3.5)).used == 20
+    )  # what the user says is taken, and nothing else
+    assert read_log({"a": [1.0, 2.0, -999.0], "b": [0.5, -999.0, 3.0]}).used == 4
+    assert read_log(path, loss=True).used == 24
 
 
 @pytest.mark.parametrize("rewards", [[1.0, 2.0, 999.0], [500.0, 2.0, 999.0, 999.0], [1.0, 2.0, 1000.0, 1000.0]])
 def test_a_number_that_may_be_a_reward_is_kept(rewards: list[float]) -> None:
-    log = read({"a": rewards, "b": [1.0, 2.0]})
+    log = read_log({"a": rewards, "b": [1.0, 2.0]})
     assert log.used == len(rewards) + 2 and log.findings == ()
 
 
 def test_names_that_differ_in_capitals_spaces_or_signs_are_named(tmp_path: Path) -> None:
     path = csv(tmp_path, [("New York", 1), ("new york", 2), ("NEW_YORK", 3), ("Rome", 4)])
-    log = read(path)
+    log = read_log(path)
     assert kinds(log) == ["spelling"] and len(log.arms) == 4
-    merged = read(path, settings=ReadSettings(same_names=True))
+    merged = read_log(path, settings=ReadSettings(same_names=True))
     assert [(a.name, a.n) for a in merged.arms] == [("New York", 3), ("Rome", 1)] and merged.findings == ()
 
 
 def test_dates_and_ids_as_arms_are_named(tmp_path: Path) -> None:
     days = [(f"2026-03-{k:02d}", k) for k in range(1, 25) for _ in range(3)]
-    assert kinds(read(csv(tmp_path, days))) == ["dates"]
-    assert kinds(read(csv(tmp_path, [(f"user{k}", k % 7) for k in range(40)]))) == ["ids"]
-    assert kinds(read(csv(tmp_path, [(f"shop{k % 15}", k % 7) for k in range(60)]))) == []
+    assert kinds(read_log(csv(tmp_path, days))) == ["dates"]
+    assert kinds(read_log(csv(tmp_path, [(f"user{k}", k % 7) for k in range(40)]))) == ["ids"]
+    assert kinds(read_log(csv(tmp_path, [(f"shop{k % 15}", k % 7) for k in range(60)]))) == []
 
 
 def test_rewards_that_never_vary_are_named() -> None:
-    log = read({"a": [3.0] * 8, "b": [1.0, 2.0, 3.0]})
+    log = read_log({"a": [3.0] * 8, "b": [1.0, 2.0, 3.0]})
     assert kinds(log) == ["constant"] and "a (always 3)" in log.findings[0].seen
-    log = read({"a": [5.0] * 8, "b": [5.0] * 6})
+    log = read_log({"a": [5.0] * 8, "b": [5.0] * 6})
     assert log.findings[0].seen == "All 14 rewards are 5."
-    assert kinds(read({"a": [3.0] * 4, "b": [1.0, 2.0]})) == []  # four times the same is no wonder
+    assert kinds(read_log({"a": [3.0] * 4, "b": [1.0, 2.0]})) == []  # four times the same is no wonder
 
 
 def test_an_arm_that_vanished_is_named(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [(k, "ab"[int(rng.integers(2))], rng.integers(9)) for k in range(60)]
     rows += [(k, "a", rng.integers(9)) for k in range(60, 140)]
-    log = read(csv(tmp_path, rows, "day,arm,reward"), settings=ReadSettings(time="day"))
+    log = read_log(csv(tmp_path, rows, "day,arm,reward"), settings=ReadSettings(time="day"))
     assert kinds(log) == ["vanished"] and "b (the last 5" in log.findings[0].seen
     rare = [(k, "ab"[k % 25 == 3], rng.integers(9)) for k in range(200)]  # its last row is nearly the last of all
-    assert kinds(read(csv(tmp_path, rare, "day,arm,reward"), settings=ReadSettings(time="day"))) == []
+    assert kinds(read_log(csv(tmp_path, rare, "day,arm,reward"), settings=ReadSettings(time="day"))) == []
 
 
 @pytest.mark.parametrize("above", [["Sales report"], ["Sales, March 2026", ""], ["Report,,", ",,", "made by Ann,,"]])
 def test_titles_above_the_header_are_skipped(above: list[str], tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join([*above, "day,arm,reward", *(f"{k},a,{k}" for k in range(5)), "7,b,oops"]) + "\n")
-    log = read(path)
+    log = read_log(path)
     assert kinds(log) == ["titles"] and log.used == 5 and f"{len(above)} line" in log.findings[0].seen
     assert log.examples[0].where == f"line {len(above) + 7}"
 
@@ -124,18 +126,18 @@ def test_other_sheets_of_a_workbook_are_named_and_can_be_read(tmp_path: Path) ->
         for name, value in ROWS:
             sheet.append([name, value + shift])
     book.save(tmp_path / "log.xlsx")
-    log = read(tmp_path / "log.xlsx")
+    log = read_log(tmp_path / "log.xlsx")
     assert sorted(kinds(log)) == ["sheets", "titles"] and float(log.arms[0].x[0]) == 1.5
     said = next(f for f in log.findings if f.kind == "sheets")
     assert "“March” was read" in said.done and "--sheet About" in said.change
-    april = read(tmp_path / "log.xlsx", settings=ReadSettings(sheet="April"))
+    april = read_log(tmp_path / "log.xlsx", settings=ReadSettings(sheet="April"))
     assert float(april.arms[0].x[0]) == 11.5 and kinds(april) == ["titles"]
     with pytest.raises(ValueError, match="no sheet 'May'; it has: About, March, April"):
-        read(tmp_path / "log.xlsx", settings=ReadSettings(sheet="May"))
+        read_log(tmp_path / "log.xlsx", settings=ReadSettings(sheet="May"))
 
 
 def test_true_and_false_are_one_and_zero_in_every_kind_of_table(tmp_path: Path) -> None:
     path = csv(tmp_path, [("a", "True"), ("a", "FALSE"), ("b", "true"), ("b", "maybe")])
-    log = read(path)
+    log = read_log(path)
     assert [a.x.tolist() for a in log.arms] == [[0.0, 1.0], [1.0]] and log.n_malformed == 1
-    assert [a.x.tolist() for a in read({"a": ["True", False], "b": [True]}).arms] == [[0.0, 1.0], [1.0]]
+    assert [a.x.tolist() for a in read_log({"a": ["True", False], "b": [True]}).arms] == [[0.0, 1.0], [1.0]]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pmbandits as pmb
-from pmbandits.logs import Log, ReadSettings, read
+from pmbandits.logs import Log, ReadSettings, read_log
 
 RULES = {"day": "D", "week": "W-SUN", "month": "M"}  # pandas names a week by the day on which it ends
 
@@ -36,7 +36,7 @@ def test_averages_of_periods_are_those_of_pandas(tmp_path: Path, per: str, kind:
         table.to_parquet(data := tmp_path / "t.parquet")
     elif kind == "jsonl":
         table.assign(when=table.when.astype(str)).to_json(data := tmp_path / "t.jsonl", orient="records", lines=True)
-    log = read(data, settings=ReadSettings(arm="variant", reward="paid", time="when", per=per))
+    log = read_log(data, settings=ReadSettings(arm="variant", reward="paid", time="when", per=per))
     expected = table.groupby(["variant", table.when.dt.to_period(RULES[per])]).paid.mean()
     found = _averages(log)
     for name in "abc":
@@ -46,10 +46,10 @@ def test_averages_of_periods_are_those_of_pandas(tmp_path: Path, per: str, kind:
 
 def test_numbers_are_periods_of_their_own() -> None:
     table = pd.DataFrame({"arm": ["a", "b", "a", "a"], "reward": [1.0, 5.0, 3.0, 8.0], "week": [31, 31, 31, 32]})
-    log = read(table, settings=ReadSettings(time="week", per="time"))
+    log = read_log(table, settings=ReadSettings(time="week", per="time"))
     assert _averages(log) == {"a": [2.0, 8.0], "b": [5.0]}
     with pytest.raises(ValueError, match=r"per='time'"):
-        read(table, settings=ReadSettings(time="week", per="week"))
+        read_log(table, settings=ReadSettings(time="week", per="week"))
 
 
 def test_mistakes_get_one_sentence() -> None:
@@ -79,7 +79,7 @@ def test_a_declared_range_of_rows_is_one_of_averages() -> None:
 
 def test_some_columns_of_a_wide_table_are_arms_and_cells_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.DataFrame({"week": [32, 33, 34], "red": [1, 2, "?"], "blue, dark": [3, 4, 5]})
-    log = read(table, settings=ReadSettings(wide=["red", "blue, dark"]))
+    log = read_log(table, settings=ReadSettings(wide=["red", "blue, dark"]))
     assert [arm.name for arm in log.arms] == ["red", "blue, dark"]
     assert log.row_report() == "1 of 6 cells could not be used: 1 with a reward that is not a number."
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import pmbandits as pmb
-from pmbandits.logs import Log, ReadSettings, files, read, read_samples, summary
+from pmbandits.logs import Log, ReadSettings, files, read_log, read_samples, summary
 
 
 def same(one: Log, two: Log) -> None:
@@ -68,9 +68,9 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
         data = pa.table({"arm": arms, "reward": rewards})
     else:
         data = write(tmp_path / f"log.{kind}", arms, rewards)
-    log = read(data, seed=3)
+    log = read_log(data, seed=3)
     assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.row_report() == ""
-    same(log, read(by_arm(arms, rewards), seed=3))
+    same(log, read_log(by_arm(arms, rewards), seed=3))
 
 
 def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(summary, name, value)
     monkeypatch.setattr(files, "_BLOCK", 4096)
     arms, rewards = rows()
-    log = read(write(tmp_path / "log.csv", arms, rewards))
+    log = read_log(write(tmp_path / "log.csv", arms, rewards))
     assert all(arm.error > 0.0 for arm in log.arms)
     for arm in log.arms:  # the stated error holds
         exact = np.sort(by_arm(arms, rewards)[arm.name])
@@ -89,7 +89,7 @@ def test_summaries_are_the_same_in_pieces_and_whole(tmp_path: Path, monkeypatch:
 
 def test_parts_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> None:
     data = {"a": list(range(101)), "b": list(range(40))}
-    one, two = read(data, seed=1), read(data, seed=2)
+    one, two = read_log(data, seed=1), read_log(data, seed=2)
     for arm in one.arms:
         sizes = arm.counts.sum(axis=0)
         assert sizes.sum() == arm.n and sizes.max() - sizes.min() <= 1
@@ -97,7 +97,7 @@ def test_parts_are_of_one_size_differ_with_the_seed_and_make_up_the_arm() -> Non
         assert np.array_equal(np.sort(np.concatenate((some.x, rest.x))), arm.x)
         assert some.p.sum() == pytest.approx(1.0) and some.n + rest.n == arm.n
     assert not np.array_equal(one.arms[0].counts, two.arms[0].counts)
-    low = np.mean([read(data, seed=s).arms[0].select_parts([0, 1, 2, 3]).x.mean() for s in range(60)])
+    low = np.mean([read_log(data, seed=s).arms[0].select_parts([0, 1, 2, 3]).x.mean() for s in range(60)])
     assert low == pytest.approx(50, abs=4 * 29 / np.sqrt(51 * 60))  # no part gets the early rewards
 
 
@@ -121,7 +121,7 @@ a,2.5,
 def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_path: Path) -> None:
     path = tmp_path / "messy.csv"
     path.write_bytes(MESSY)
-    log = read(path)
+    log = read_log(path)
     assert {a.name: a.n for a in log.arms} == {"a": 3, "x,y": 1}
     assert (log.rows, log.used, log.empty, log.n_malformed) == (13, 4, 2, 7)
     assert log.malformed == {
@@ -136,7 +136,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
     assert "7 of 13 rows" in log.row_report() and "2 rows" in log.row_report()
     with pytest.raises(ValueError, match=r" line 3: "):
-        read(path, strict=True)
+        read_log(path, strict=True)
     assert "line 10" in str(pmb.advise(path))
 
 
@@ -151,7 +151,7 @@ def test_line_numbers_stay_right_across_pieces_and_only_the_first_ten_are_shown(
     ]
     path = tmp_path / "log.csv"
     path.write_text("\n".join(text) + "\n")
-    log = read(path)
+    log = read_log(path)
     assert log.n_malformed == len(bad) and log.used == 2999 - len(bad)
     assert [e.where for e in log.examples] == [f"line {line}" for line in sorted(bad)[:10]]
 
@@ -174,9 +174,9 @@ def test_every_row_of_any_file_is_used_or_accounted_for(
     good = [(a.strip(), float(r)) for a, r in cells if a.strip() and r in ("1", "2.5", "-3e2")]
     if not good:
         with pytest.raises(ValueError, match="no usable rewards"):
-            read(path)
+            read_log(path)
         return
-    log = read(path)
+    log = read_log(path)
     assert log.rows == len(cells) == log.used + log.empty + log.n_malformed
     assert log.used == len(good)
     for arm in log.arms:
@@ -186,7 +186,7 @@ def test_every_row_of_any_file_is_used_or_accounted_for(
 def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"arm": "a", "reward": 1}\nnot json\n\n{"arm": null, "reward": 2}\n{"arm": "a", "reward": "x"}\n')
-    log = read(path)
+    log = read_log(path)
     assert [str(e).split(" (")[0] for e in log.examples] == [
         "line 2: no JSON object",
         "line 4: no arm",
@@ -195,13 +195,13 @@ def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp
     assert (log.rows, log.used, log.empty) == (5, 1, 1)
     file = tmp_path / "log.parquet"
     pq.write_table(pa.table({"arm": ["a", None, "b", "b"], "reward": [1.0, 2.0, None, float("inf")]}), file)
-    log = read(file)
+    log = read_log(file)
     assert log.malformed == {"no arm": 1, "no reward": 1, "an infinite reward": 1} and log.used == 1
     frame = pd.DataFrame({"arm": ["a", "b", 3, None], "reward": [1, "2", "x", 4]})
-    log = read(frame)
+    log = read_log(frame)
     assert {a.name: a.n for a in log.arms} == {"a": 1, "b": 1}
     assert [e.where for e in log.examples] == ["row 2", "row 3"]
-    log = read({"a": [1.0, None, float("nan")], "b": [], "c": ["2"]})
+    log = read_log({"a": [1.0, None, float("nan")], "b": [], "c": ["2"]})
     assert {a.name: a.n for a in log.arms} == {"a": 1, "c": 1}
     assert log.malformed == {"no reward": 2, "no rewards": 1}
 
@@ -227,7 +227,7 @@ def test_unusable_files_get_one_clear_sentence(name: str, text: str, words: str,
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=words) as caught:
-        read(path)
+        read_log(path)
     assert "\n" not in str(caught.value)
 
 
@@ -235,21 +235,21 @@ def test_other_encodings_and_missing_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes("arm,reward\nä,1\n".encode("latin-1"))
     with pytest.raises(ValueError, match="UTF-8"):
-        read(path)
+        read_log(path)
     with pytest.raises(ValueError, match="there is no file"):
-        read(tmp_path / "none.csv")
+        read_log(tmp_path / "none.csv")
     with pytest.raises(TypeError, match="got int"):
-        read(3)
+        read_log(3)
     with pytest.raises(ValueError, match="no arms"):
-        read({})
+        read_log({})
     with pytest.raises(TypeError, match="list of numbers"):
-        read({"a": "text"})
+        read_log({"a": "text"})
 
 
 def test_columns_are_found_by_option_and_in_any_case(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Gate;Delay;arm\nA;1,5;z\nA;2;z\n")
-    log = read(path, settings=ReadSettings(arm="gate", reward="delay", decimal="."))
+    log = read_log(path, settings=ReadSettings(arm="gate", reward="delay", decimal="."))
     assert log.arms[0].name == "A" and log.used == 1
     assert "1,5" in str(log.examples[0]) and (log.arm_column, log.reward_column) == ("Gate", "Delay")
 
@@ -296,7 +296,7 @@ def test_an_excel_file_with_a_cell_far_away_is_refused_at_once(tmp_path: Path) -
     book.save(tmp_path / "wide.xlsx")
     began = time.process_time()
     with pytest.raises(ValueError, match="cells"):
-        read(tmp_path / "wide.xlsx")
+        read_log(tmp_path / "wide.xlsx")
     assert time.process_time() - began < 10.0
 
 
@@ -305,4 +305,4 @@ def test_an_excel_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_pat
     with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (20 << 20))
     with pytest.raises(ValueError, match="unpacks"):
-        read(tmp_path / "bomb.xlsx")
+        read_log(tmp_path / "bomb.xlsx")

@@ -75,7 +75,7 @@ def test_co_is_the_drop_from_one_wherever_one_minus_v_is_exact(m):
     rng = np.random.default_rng(1)
     v = np.concatenate((rng.integers(0, 2**30, 300) / 2**30, [0.0, 0.25, 0.5, 1.0]))
     with np.errstate(all="ignore"):
-        got = m._h_change_from_1(v)
+        got = m._negative_dual_h(v)
     np.testing.assert_allclose(got, m(1.0 - v) - m(1.0), rtol=0, atol=1e-14)
 
 
@@ -84,7 +84,7 @@ def test_co_keeps_its_digits_for_tiny_probabilities(m):
     v = np.array([1e-20, 1e-15, 1e-9, 1e-4, 0.02, 0.31])
     expected = [exact_co(m.name, m.parameters, x) for x in v]
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(m._h_change_from_1(v), expected, rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(m._negative_dual_h(v), expected, rtol=1e-12, atol=1e-300)
 
 
 @all_metrics
@@ -117,8 +117,8 @@ def test_second_derivative_agrees_with_differences_of_the_first(m):
 def test_derivatives_of_co_mirror_those_of_h(m):
     v = 1.0 - away_from_corners(m, np.random.default_rng(4).integers(1, 2**20, 300) / 2**20, 1e-4)
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(m._dh_change_from_1(v), -m.derivative(1.0 - v), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(m._d2h_change_from_1(v), m._d2h(1.0 - v), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(m._negative_dual_dh(v), -m.derivative(1.0 - v), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(m._negative_dual_d2h(v), m._d2h(1.0 - v), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("m", [PHT(0.5), WangRightTail(), InvertedS(0.5), TverskyKahneman(0.6), WangTransform(1.0)])

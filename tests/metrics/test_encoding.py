@@ -14,7 +14,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import (
     FAMILY_NUMBERS,
     TABLE,
-    encode,
+    encode_metric,
     extremum_location,
     extremum_value,
     h_max,
@@ -23,7 +23,7 @@ from pmbandits.metrics.encoding import (
     h_value,
     has_single_peak,
     has_table,
-    is_one_family,
+    is_multiple_of_one_family,
     n_extrema,
     one_family_value,
     peak_location,
@@ -100,7 +100,7 @@ def scale(metric: Distortion) -> float:
 @pytest.mark.parametrize("metric", NAMED, ids=label)
 def test_compiled_h_equals_the_metric_everywhere(metric):
     u = probabilities(metric)
-    np.testing.assert_allclose(compiled(encode(metric), u), metric(u), rtol=0, atol=2e-14 * scale(metric))
+    np.testing.assert_allclose(compiled(encode_metric(metric), u), metric(u), rtol=0, atol=2e-14 * scale(metric))
 
 
 @pytest.mark.parametrize("metric", [m for m in NAMED if not m.jumps and len(m.terms) == 1], ids=label)
@@ -108,18 +108,18 @@ def test_compiled_h_keeps_relative_accuracy_for_tiny_u(metric):
     u = np.logspace(-300, -3, 200)
     expected = metric(u)
     normal = np.abs(expected) > 1e-290  # smaller numbers lose digits on both sides
-    np.testing.assert_allclose(compiled(encode(metric), u)[normal], expected[normal], rtol=1e-11)
+    np.testing.assert_allclose(compiled(encode_metric(metric), u)[normal], expected[normal], rtol=1e-11)
 
 
 @pytest.mark.parametrize("metric", [*CUSTOM, *MIXED], ids=label)
 def test_a_function_is_tabulated_to_one_in_a_million(metric):
     u = probabilities(metric)
-    np.testing.assert_allclose(compiled(encode(metric), u), metric(u), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(compiled(encode_metric(metric), u), metric(u), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_h_outside_the_unit_interval_is_h_at_its_ends(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     assert h_value(packed, -1e-9) == h_value(packed, 0.0) == 0.0
     assert h_value(packed, 1.0 + 1e-9) == h_value(packed, 1.0) == pytest.approx(metric(1.0), abs=1e-12)
 
@@ -133,7 +133,7 @@ def test_every_family_has_its_own_number():
 
 @pytest.mark.parametrize("metric", [pmb.GiniDeviation(), 0.25 * pmb.UpperCVaR(0.9) + 0.75 * CUSTOM[0]], ids=label)
 def test_a_packed_metric_is_one_plain_array_of_finite_numbers(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     assert packed.dtype == np.float64
     assert packed.ndim == 1
     assert packed.flags.c_contiguous
@@ -155,7 +155,7 @@ def intervals(metric: Distortion, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_extrema_on_intervals_equal_those_of_the_metric(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     tolerance = 1e-6 if any(d in CUSTOM for _, d in metric.terms) else 2e-14 * scale(metric)
     for lo, hi in intervals(metric, 2):
         assert h_max(packed, lo, hi) == pytest.approx(metric.maximum(lo, hi).value, rel=0, abs=tolerance)
@@ -164,7 +164,7 @@ def test_extrema_on_intervals_equal_those_of_the_metric(metric):
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_extrema_on_intervals_enclose_a_dense_scan_and_are_reached(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     tolerance = 1e-6 if any(d in CUSTOM for _, d in metric.terms) else 1e-12 * scale(metric)
     for lo, hi in intervals(metric, 3)[:60]:
         y = metric(np.linspace(lo, hi, 4001))
@@ -179,7 +179,7 @@ def test_extrema_on_intervals_enclose_a_dense_scan_and_are_reached(metric):
 
 @pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.VaR(0.5), CUSTOM[3]], ids=label)
 def test_extrema_clip_the_interval_to_probabilities(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     assert h_max(packed, -0.5, 1.5) == h_max(packed, 0.0, 1.0)
     assert h_min(packed, -0.5, 0.25) == h_min(packed, 0.0, 0.25)
     assert h_max(packed, 0.4, 0.3) == h_value(packed, 0.4), "an empty interval is its lower end"
@@ -187,7 +187,7 @@ def test_extrema_clip_the_interval_to_probabilities(metric):
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_the_extrema_of_a_packed_metric_are_its_critical_points_and_h_there(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     places = sorted(set(metric._critical_points()))
     assert [extremum_location(packed, m) for m in range(n_extrema(packed))] == places
     assert [extremum_value(packed, m) for m in range(n_extrema(packed))] == [metric(u) for u in places]
@@ -211,7 +211,7 @@ def test_the_extrema_of_a_packed_metric_are_its_critical_points_and_h_there(metr
     ids=str,
 )
 def test_a_single_peak_is_recognised(metric, place):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     assert has_single_peak(packed) == (place is not None)
     if place is not None:
         assert peak_location(packed) == pytest.approx(place, abs=1e-15)
@@ -222,18 +222,18 @@ def test_a_single_peak_is_recognised(metric, place):
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_a_single_family_is_told_from_sums_and_tables_and_has_the_same_values(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     parts = [d for _, d in metric.terms]
     assert has_table(packed) == any(d in CUSTOM for d in parts)
-    assert is_one_family(packed) == (len(parts) == 1 and parts[0] not in CUSTOM)
-    if is_one_family(packed):
+    assert is_multiple_of_one_family(packed) == (len(parts) == 1 and parts[0] not in CUSTOM)
+    if is_multiple_of_one_family(packed):
         for u in (-0.1, *probabilities(metric)[::7], 1.1):
             assert one_family_value(packed, float(u)) == h_value(packed, float(u))
 
 
 @pytest.mark.parametrize("metric", EVERY, ids=label)
 def test_slope_is_the_difference_quotient_within_the_unit_interval(metric):
-    packed = encode(metric)
+    packed = encode_metric(metric)
     for u in (0.0, 1e-12, 0.2, 0.5, 0.83, 1.0):
         for e in (1e-9, 1e-3, 0.3):
             lo, hi = max(u - e, 0.0), min(u + e, 1.0)
@@ -242,7 +242,7 @@ def test_slope_is_the_difference_quotient_within_the_unit_interval(metric):
 
 
 def test_the_slope_of_the_gini_deviation_is_exact():
-    assert h_slope(encode(3.0 * pmb.GiniDeviation()), 0.25, 1e-9) == 3.0 * (1.0 - (0.25 - 1e-9) - (0.25 + 1e-9))
+    assert h_slope(encode_metric(3.0 * pmb.GiniDeviation()), 0.25, 1e-9) == 3.0 * (1.0 - (0.25 - 1e-9) - (0.25 + 1e-9))
 
 
 # ---- the normal distribution ---------------------------------------------------------------------------------------

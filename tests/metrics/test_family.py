@@ -11,7 +11,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.metrics import Distortion, Family, as_metric, metric, parameter
-from pmbandits.metrics.encoding import FAMILY_NUMBERS, encode, h_max, h_min, h_value, has_table
+from pmbandits.metrics.encoding import FAMILY_NUMBERS, encode_metric, h_max, h_min, h_value, has_table
 from pmbandits.metrics.families import FAMILIES
 from pmbandits.metrics.formulas import where
 from pmbandits.metrics.names import ALIASES, REGISTRY
@@ -71,11 +71,11 @@ def test_what_a_new_metric_does_not_state_is_found_from_its_formula():
 
 
 def test_kernels_take_a_new_metric_from_a_table():
-    packed = encode(pmb.Mean() + Bump(3))
+    packed = encode_metric(pmb.Mean() + Bump(3))
     assert has_table(packed)
     u = np.random.default_rng(0).random(500)
     np.testing.assert_allclose([h_value(packed, x) for x in u], u + u**3 * (1 - u), rtol=0, atol=1e-7)
-    alone = encode(Bump(3))
+    alone = encode_metric(Bump(3))
     assert h_max(alone, 0.0, 1.0) == pytest.approx(0.75**3 / 4, rel=1e-12)
     assert h_min(alone, 0.2, 0.3) == pytest.approx(0.2**3 * 0.8, abs=1e-7)
 
@@ -238,7 +238,7 @@ def test_a_family_of_the_package_has_names_words_an_example_and_compiled_code(cl
     for word in (cls.formula, cls.meaning, cls.use):
         assert word and word not in (Family.formula, Family.meaning, Family.use)
     assert cls in FAMILY_NUMBERS
-    assert not has_table(encode(cls.example()))
+    assert not has_table(encode_metric(cls.example()))
     assert getattr(pmb, cls.__name__) is cls
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.confidence._bernoulli_wasserstein import SHAPES
-from pmbandits.metrics.encoding import encode
+from pmbandits.metrics.encoding import encode_metric
 from pmbandits.mixtures._kl_inf import (
     UNREACHABLE_KL,
     bernoulli_kl_inf,
@@ -115,7 +115,7 @@ def fast_worth(
 ) -> float:
     place, own = np.flatnonzero(law > 0), float(slow.utilities(metric, points, law))
     row = points, above(law), above(other), points.size, law[place].copy(), place, place.size
-    return float(kl_to_reach_utility(encode(metric), *row, own, worth, 0.5 / t, need, 0)[0])
+    return float(kl_to_reach_utility(encode_metric(metric), *row, own, worth, 0.5 / t, need, 0)[0])
 
 
 def worth_problems(metric: Any, n: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
@@ -238,7 +238,7 @@ COINS = [pmb.GiniDeviation(), pmb.Mean(), pmb.UpperCVaR(0.9), pmb.PHT(0.5), pmb.
 def test_coins_in_closed_form(metric: Any) -> None:
     """The same two questions, by looking at every mean of a fine grid."""
     rng, means = np.random.default_rng(1), np.linspace(0.0, 1.0, 100_001)
-    packed, values = encode(metric), np.asarray(metric(means))
+    packed, values = encode_metric(metric), np.asarray(metric(means))
     shape = "concave" if metric.shape == "linear" else metric.shape
     for turn in range(60):
         p = (0.0, 1.0, *rng.integers(0, 31, 3) / 30)[turn % 5]

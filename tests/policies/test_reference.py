@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.metrics.encoding import encode
+from pmbandits.metrics.encoding import encode_metric
 from tests.helpers import covering
 from tests.reference import policies as slow
 
@@ -29,7 +29,7 @@ METRICS: dict[str, Any] = {
     "shortfall": pmb.GiniShortfall(0.5, 0.8),
     "function": pmb.Distortion.from_function(dampened, name="dampened", holder=(1.0, 1.3)),
 }
-PACKED = encode(METRICS["function"])
+PACKED = encode_metric(METRICS["function"])
 TABLE = PACKED[-2 * int(PACKED[2]) :].reshape(-1, 2)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pmbandits as pmb
-from pmbandits.engine.ticket_methods import propensity
+from pmbandits.engine.ticket_methods import propensity_of_chosen_arm
 from pmbandits.simulation.policy_specs import policy_by_name
 from pmbandits.supports import Support
 
@@ -65,7 +65,7 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
                 policy.asked(got)
             else:
                 got = policy.ask() if among is None else policy.ask(among=[policy.names[k] for k in among])
-                assert value == propensity(policy, got), f"event {seq}: the share is that of a single ask"
+                assert value == propensity_of_chosen_arm(policy, got), f"event {seq}: the share is that of a single ask"
             assert got == arm, f"event {seq}: the policy asks for {got}, {arm} was stored"
             asked[seq] = arm
         elif kind == 1:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pmbandits as pmb
-from pmbandits.engine.ticket_methods import propensity
+from pmbandits.engine.ticket_methods import propensity_of_chosen_arm
 from pmbandits.service import experiment, warmup
 from pmbandits.service import service as service_module
 from tests.service.replaying import replayed, rows_of
@@ -43,7 +43,7 @@ def test_the_arms_are_those_of_a_policy_in_one_process(service: Served, shop: st
     for k in range(60):
         asked = service.post(f"{shop}/ask")
         arm = policy.ask()
-        assert asked == {"ticket": 2 * k + 1, "arm": policy.names[arm], "share": propensity(policy, arm)}
+        assert asked == {"ticket": 2 * k + 1, "arm": policy.names[arm], "share": propensity_of_chosen_arm(policy, arm)}
         reward = float(k % 3 == arm % 2)
         policy.tell(arm, reward)
         assert service.post(f"{shop}/tell", {"ticket": asked["ticket"], "reward": reward})["taken"] == 1
@@ -326,7 +326,7 @@ def test_shares_of_many_at_once_are_those_of_single_asks(service: Served, policy
         asked = service.post(f"{shop}/ask", body)
         for arm, share in zip(asked["arms"], asked["shares"], strict=True):
             chosen = alone.ask(among=body.get("among"))
-            assert (alone.names[chosen], propensity(alone, chosen)) == (arm, share)
+            assert (alone.names[chosen], propensity_of_chosen_arm(alone, chosen)) == (arm, share)
         rewards = [float(k % 3 == 0) for k in range(len(asked["arms"]))]
         service.post(f"{shop}/tell", {"tickets": asked["tickets"], "rewards": rewards})
         alone.tell([SHOP["arms"].index(arm) for arm in asked["arms"]], rewards)

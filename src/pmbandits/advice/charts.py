@@ -11,7 +11,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.curves import AxisScale, RewardCurves
-from pmbandits.advice.numbers import percent
+from pmbandits.advice.numbers import share_in_percent
 from pmbandits.advice.sentences import number_format
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.palette import COLOURS, arm_colour
@@ -24,11 +24,11 @@ MOST_CURVES = 8
 _Ticks = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]  # numbers with their texts, of both axes
 
 
-def share_parts(advice: Advice) -> list[dict[str, Any]]:
+def share_bar_parts(advice: Advice) -> list[dict[str, Any]]:
     """The parts of a bar of the recommended shares, the largest first."""
     played = sorted(np.flatnonzero(advice.weights > 0.0).tolist(), key=lambda k: -advice.weights[k])
     return [
-        {"name": advice.names[k], "share": percent(float(advice.weights[k])), "colour": arm_colour(k),
+        {"name": advice.names[k], "share": share_in_percent(float(advice.weights[k])), "colour": arm_colour(k),
          "width": 100.0 * float(advice.weights[k])}
         for k in played
     ]  # fmt: skip
@@ -43,7 +43,7 @@ class Dots:
     high: str
 
 
-def score_dots(advice: Advice, most: int) -> Dots:
+def score_dot_chart(advice: Advice, most: int) -> Dots:
     """The scores of the best arms, and that of the recommendation if it is a mixture; losses in their own sign."""
     written = number_format(advice)
     rows = [(advice.arms[k].name, advice.arms[k].utility, advice.arms[k].interval, k) for k in advice.by_share()[:most]]
@@ -83,7 +83,7 @@ class LineChart:
     y_ticks: list[tuple[float, str]]
 
 
-def _line_chart(
+def _make_line_chart(
     x: FloatArray, lines: Sequence[tuple[str, FloatArray, str]], scales: tuple[AxisScale, AxisScale], ticks: _Ticks
 ) -> LineChart:
     """A chart from data, the scales of both axes, and the texts at both axes."""
@@ -118,7 +118,7 @@ def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     ]  # steps: each share holds until the next reward
     ticks = [(v, f"{v:,.10g}") for v in scale.ticks()]
     share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]
-    chart = _line_chart(sign * curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
+    chart = _make_line_chart(sign * curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
     squeezed = " The scale is squeezed away from 0, because few rewards are far out." if curves.linear_width else ""
     left_out = len(advice.names) - len(shown)
     more = f" {left_out:,} more are not drawn." if left_out else ""
@@ -135,4 +135,4 @@ def attention_chart(metric: Distortion) -> LineChart:
     ranks = np.linspace(0.5, 99.5, 100)[known]
     line = ("weight", np.clip(weight[known], low, high), COLOURS[0])
     ticks = [(0.0, "worst"), (50.0, "middle"), (100.0, "best")], [(0.0, "0"), (1.0, "1")]
-    return _line_chart(ranks, [line], (AxisScale(0.0, 100.0), AxisScale(low, high)), ticks)
+    return _make_line_chart(ranks, [line], (AxisScale(0.0, 100.0), AxisScale(low, high)), ticks)

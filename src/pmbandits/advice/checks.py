@@ -120,7 +120,7 @@ def has_infinite_slope_at_ends(metric: Distortion) -> bool:
     return ends[1] > 10.0 * max(ends[0], 1.0) or ends[3] > 10.0 * max(ends[2], 1.0)
 
 
-def limits_at_zero(support: Support, metric: Distortion) -> tuple[float, float]:
+def score_limits_at_zero(support: Support, metric: Distortion) -> tuple[float, float]:
     """Where the score must lie: on one side of 0 for a spread, and for increasing metrics if all rewards do."""
     ordered = isinstance(support, Interval) and metric.monotonicity == "increasing"
     if (float(metric(1.0)) == 0.0 and metric.minimum().value >= 0.0) or (ordered and support.lo >= 0.0):

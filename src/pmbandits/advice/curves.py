@@ -73,10 +73,10 @@ class RewardCurves:
         if max(middles) == 0.0:  # more than half of the rewards are the same: the others say the scale
             apart = [np.diff(np.quantile(s.x, (0.25, 0.75)))[0] for s in self.samples if s.x.size > 3]
             middles = [float(max(apart, default=0.0))]
-        return linear_width(float(self.grid[-1] - self.grid[0]), max(middles))
+        return asinh_linear_width(float(self.grid[-1] - self.grid[0]), max(middles))
 
 
-def linear_width(width: float, middle: float) -> float:
+def asinh_linear_width(width: float, middle: float) -> float:
     """How wide the linear part of an asinh scale is, if the middle half of the rewards is too narrow for a linear one.
 
     0 stands for a linear scale.

@@ -12,7 +12,7 @@ from scipy.special import chdtrc
 from pmbandits._text_tables import aligned_columns
 from pmbandits.advice import sentences
 from pmbandits.advice.result import Advice
-from pmbandits.logs import ReadSettings, read
+from pmbandits.logs import ReadSettings, read_log
 
 _MOST_GROUPS = 50  # answers that somebody may want to read
 
@@ -40,7 +40,7 @@ class AdviceByGroup(Mapping[str, Advice]):
 
     def __init__(self, column: str, whole: Advice, groups: Mapping[str, Advice]) -> None:
         self.column, self.whole, self._groups = column, whole, dict(groups)
-        self.p_value = same_everywhere_p_value(whole, list(self._groups.values()))
+        self.p_value = p_value_of_equal_differences_in_groups(whole, list(self._groups.values()))
 
     def __getitem__(self, group: str) -> Advice:
         return self._groups[group]
@@ -82,7 +82,7 @@ class AdviceByGroup(Mapping[str, Advice]):
         return {"by": self.column, "p_value": self.p_value, "differ": self.differ, "groups": groups}
 
 
-def same_everywhere_p_value(whole: Advice, groups: list[Advice]) -> float:
+def p_value_of_equal_differences_in_groups(whole: Advice, groups: list[Advice]) -> float:
     """The p-value of the arms' differences being the same in all groups."""
     best, smallest, compared = whole.best_arm, 1.0, 0
     for rival in whole.names:
@@ -112,7 +112,7 @@ def group_names(data: Any, by: str, whole: Advice, settings: ReadSettings) -> li
     if not whole.log.reward_column:
         raise ValueError("groups need a table with an arm and a reward column; this one has none.")
     plain = replace(settings, arm=by, reward=whole.log.reward_column, missing=(), unit=None, per=None)
-    log = read(data, settings=replace(plain, weight=None, propensity=None))
+    log = read_log(data, settings=replace(plain, weight=None, propensity=None))
     names = [arm.name for arm in log.arms]
     if len(names) > _MOST_GROUPS:
         raise ValueError(f"the column {by!r} has {len(names):,} groups; give one with up to {_MOST_GROUPS}.")

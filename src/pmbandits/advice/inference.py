@@ -45,7 +45,7 @@ from pmbandits.advice.standard_errors import (
     unit_vector,
 )
 from pmbandits.arms import Bandit
-from pmbandits.logs import N_PARTS, Sample, coarsen
+from pmbandits.logs import N_PARTS, Sample, coarsen_points
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import oracle
 from pmbandits.optimize.concave import maximise_concave
@@ -193,7 +193,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     )
     p = guarded_p = 1.0
     if rivals:
-        p_values = (0.0, 0.0) if not ahead else _p_values(ahead, cross_fit if used.size > 1 else None, matters)
+        p_values = (0.0, 0.0) if not ahead else _p_values_of_lead(ahead, cross_fit if used.size > 1 else None, matters)
         p, guarded_p = _p_values_with_arms_tested_by_bands(metric, problem, weights, p_values, by_bands, alpha)
     found = evidence_of_mixture(
         metric,
@@ -218,7 +218,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     return replace(found, value=apparent - _winners_curse_bias(arm_utilities, found.errors, int(used[0])))
 
 
-def _p_values(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matters: float) -> tuple[float, float]:
+def _p_values_of_lead(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matters: float) -> tuple[float, float]:
     """The p-value of the lead over all tested arms, and that of the same whatever the distributions are."""
     if cross_fit is not None:
         medians = [float(np.median(p)) if p else 1.0 for p in (cross_fit.p_values, cross_fit.guarded_p_values)]
@@ -430,7 +430,7 @@ def holm_rejections(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_
 
 
 def _atoms_of_thinned_sample(sample: Sample, most: int) -> Atoms:
-    x, p, _ = coarsen(sample.x, sample.p, most)
+    x, p, _ = coarsen_points(sample.x, sample.p, most)
     return Atoms(x, p / p.sum())
 
 

@@ -9,15 +9,17 @@ from pmbandits.metrics.distortion import Distortion
 
 _PHRASES: dict[str, Callable[..., str]] = {
     "mean": lambda: "the plain average",
-    "lower_cvar": lambda alpha: f"the average of the worst {_percent(alpha)}",
-    "upper_cvar": lambda c: f"the average of the best {_percent(1.0 - c)}",
-    "var": lambda c: "the median" if c == 0.5 else f"the level that is reached in {_percent(1.0 - c)} of the cases",
+    "lower_cvar": lambda alpha: f"the average of the worst {_percent_text(alpha)}",
+    "upper_cvar": lambda c: f"the average of the best {_percent_text(1.0 - c)}",
+    "var": lambda c: "the median" if c == 0.5 else f"the level that is reached in {_percent_text(1 - c)} of the cases",
     "dual_power": lambda s: f"the best of {s:g} tries, on average",
-    "quadratic": lambda s: f"the average, and {_percent(s)} of the spread (Gini)",
+    "quadratic": lambda s: f"the average, and {_percent_text(s)} of the spread (Gini)",
     "gini_deviation": lambda: "the spread (Gini): half the average distance between two rewards",
     "mean_median_deviation": lambda: "the spread: the average distance from the median",
-    "inter_quantile_range": lambda lower, upper: f"the gap between the {_percent(lower)} and {_percent(upper)} levels",
-    "pht": lambda s: f"the average, with rare large rewards counting more (by {_percent(1.0 - s)})",
+    "inter_quantile_range": lambda lower, upper: (
+        f"the gap between the {_percent_text(lower)} and {_percent_text(upper)} levels"
+    ),
+    "pht": lambda s: f"the average, with rare large rewards counting more (by {_percent_text(1.0 - s)})",
 }  # fmt: skip
 
 
@@ -38,7 +40,7 @@ def describe_metric(metric: Distortion, loss: bool = False) -> str:
     if len(terms) == 1 and terms[0][0] == 1.0:
         return _describe_term(terms[0][1])
     if all(weight > 0.0 for weight, _ in terms) and abs(sum(weight for weight, _ in terms) - 1.0) < 1e-9:
-        return ", ".join(f"{_percent(weight)} {_describe_term(part)}" for weight, part in terms)
+        return ", ".join(f"{_percent_text(weight)} {_describe_term(part)}" for weight, part in terms)
     said: list[str] = []
     for weight, part in terms:
         times = "" if abs(weight) == 1.0 else f"{abs(weight):.3g} times "
@@ -55,5 +57,5 @@ def _describe_term(part: Any) -> str:
     return f"{getattr(part, 'meaning', '') or 'a curve of your own'}{f' ({numbers})' if numbers else ''}"
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100.0 * share:.4g} %"

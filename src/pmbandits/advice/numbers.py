@@ -49,7 +49,7 @@ class NumberFormat:
         return f"{self(min(ends))} to {self(max(ends))}" if all(map(isfinite, ends)) else "not known"
 
 
-def percent(share: float) -> str:
+def share_in_percent(share: float) -> str:
     """A share in percent; a dash for none.
 
     >>> percent(0.604), percent(0.0012), percent(0.0)

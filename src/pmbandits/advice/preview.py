@@ -18,7 +18,7 @@ from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.problem import Problem
 from pmbandits.constraints import Limits
 from pmbandits.constraints.polytope import Polytope
-from pmbandits.logs import coarsen
+from pmbandits.logs import coarsen_points
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.search import improve_by_weight_exchanges
@@ -88,8 +88,8 @@ class Preview:
     def __init__(self, problem: Problem, loss: bool = False) -> None:
         self.problem, self.loss = problem, loss
         self.names = [arm.name for arm in problem.log.arms]
-        thinned = [coarsen(s.x, s.p, _CONCAVE_POINTS, denser_at_ends=True) for s in problem.samples]
-        coarse = [coarsen(s.x, s.p, _SEARCH_POINTS, denser_at_ends=True) for s in problem.samples]
+        thinned = [coarsen_points(s.x, s.p, _CONCAVE_POINTS, denser_at_ends=True) for s in problem.samples]
+        coarse = [coarsen_points(s.x, s.p, _SEARCH_POINTS, denser_at_ends=True) for s in problem.samples]
         self._full_pool = SurvivalTable.from_atoms([Atoms(s.x, s.p) for s in problem.samples])
         self._thinned_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in thinned])
         self._coarse_pool = SurvivalTable.from_atoms([Atoms(x, p / p.sum()) for x, p, _ in coarse])

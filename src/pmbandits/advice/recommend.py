@@ -23,7 +23,7 @@ from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import n_rewards_or_units
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import Log, ReadSettings, read
+from pmbandits.logs import Log, ReadSettings, read_log
 from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
@@ -192,7 +192,7 @@ def advise(
     if support is not None and not isinstance(support, Support):
         raise TypeError(
             "support must be Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound), "
-            f"got {_validation.short(support)}."
+            f"got {_validation.short_repr(support)}."
         )
     read_options: dict[str, Any] = {
         "arm": arm, "reward": reward, "unit": unit, "time": time, "per": per, "wide": wide, "sheet": sheet,
@@ -201,8 +201,8 @@ def advise(
         "weight": weight, "propensity": propensity,
     }  # fmt: skip
     settings = ReadSettings(**read_options)
-    log = read(data, settings=settings, strict=strict, seed=seed, watch=_progress_bar_factory(progress))
-    losses, assumed = _direction(loss, wishes, log)
+    log = read_log(data, settings=settings, strict=strict, seed=seed, watch=_progress_bar_factory(progress))
+    losses, assumed = _is_loss_and_column_assumed_from(loss, wishes, log)
     if losses:
         log = log.negated()
     problem = make_problem(log, support, loss=losses, seed=seed, splits=splits)
@@ -229,7 +229,7 @@ def advise(
     return AdviceTable(out) if several else out[0]
 
 
-def _direction(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, str]:
+def _is_loss_and_column_assumed_from(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, str]:
     """Whether the numbers are losses, and the name of the column from which this was assumed, if it was."""
     if loss is not None:
         return loss, ""
@@ -482,7 +482,7 @@ def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, pro
     """Clip an interval to the range of the metric on the support, which standard errors do not know."""
     support = problem.support
     if not problem.declared and isfinite(interval[0]):
-        lowest, highest = checks.limits_at_zero(support, metric)
+        lowest, highest = checks.score_limits_at_zero(support, metric)
         return max(interval[0], lowest), min(interval[1], highest)
     if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
         return interval

@@ -26,7 +26,7 @@ FILE_SUFFIXES = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _MOST_ARMS_DRAWN = 20  # arms in a picture
 
 
-def save(result: Advice | AdviceTable, path: str | Path, *, title: str = "", author: str = "") -> Path:
+def save_report(result: Advice | AdviceTable, path: str | Path, *, title: str = "", author: str = "") -> Path:
     """Write a report or a figure; the suffix of the path says which."""
     where = Path(path)
     kind = where.suffix.lower()
@@ -57,13 +57,13 @@ def html_body(result: Advice | AdviceTable) -> str:
     return _render_report_template("body.html", result)
 
 
-def markdown(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
+def markdown_report(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
     """The report as Markdown, without figures."""
     return _render_report_template("report.md", result, title, author)
 
 
 @cache
-def _templates() -> Environment:
+def _report_templates() -> Environment:
     folder = Path(__file__).parent / "templates"
     made = _html.jinja_environment(lambda name: (folder / name).read_text(encoding="utf-8"))
     made.globals |= {
@@ -73,13 +73,13 @@ def _templates() -> Environment:
         "left": charts.LEFT,
     }
     made.filters |= {
-        "arms_head": sentences.arms_head,
+        "arms_head": sentences.arm_table_header,
         "attention": charts.attention_chart,
         "capitalise": lambda text: text[:1].upper() + text[1:],
         "describe": describe_metric,
         "md": _escape_markdown,
-        "score_dots": charts.score_dots,
-        "share_parts": charts.share_parts,
+        "score_dots": charts.score_dot_chart,
+        "share_parts": charts.share_bar_parts,
         "verdict": sentences.short_verdict,
     }
     return made
@@ -90,17 +90,19 @@ def _render_report_template(template: str, result: Advice | AdviceTable, title: 
     first, single = all_advice[0], not isinstance(result, Sequence)
     survival, survival_note = charts.survival_chart(first)
     return (
-        _templates()
+        _report_templates()
         .get_template(template)
         .render(
             title=title or _default_title(first),
-            made=_made_of(first, author),
+            made=_report_origin_lines(first, author),
             single=single,
             all_advice=all_advice,
             first=first,
             overview=result.rows(),
             common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
-            method=first.notes if single else [*sentences.general_notes(first), *sentences.unchecked(first)],
+            method=first.notes
+            if single
+            else [*sentences.general_notes(first), *sentences.unchecked_assumptions(first)],
             losses=_table_of_losses_by_other_choices(all_advice),
             survival=survival,
             survival_note=survival_note,
@@ -114,7 +116,7 @@ def _default_title(advice: Advice) -> str:
     return f"{log.reward_column} by {log.arm_column}" if log.reward_column else f"Advice on {log.source}"
 
 
-def _made_of(advice: Advice, author: str) -> list[str]:
+def _report_origin_lines(advice: Advice, author: str) -> list[str]:
     """When, from what, in which unit, and by whom the report was made."""
     log = advice.log
     return [

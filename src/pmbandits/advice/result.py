@@ -171,12 +171,12 @@ class Advice:
     @cached_property
     def caveats(self) -> tuple[Finding, ...]:
         """What a reader must know beside the answer: what it rests on, and what is strange in the data."""
-        return tuple(sentences.caveats(self))
+        return tuple(sentences.caveat_findings(self))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """How it was worked out, and what could not be checked."""
-        return tuple(sentences.notes(self))
+        return tuple(sentences.method_notes(self))
 
     @property
     def general(self) -> tuple[str, ...]:
@@ -186,22 +186,22 @@ class Advice:
     @property
     def recommendation(self) -> str:
         """The headline: what to choose, or that the data do not settle it, or cannot tell."""
-        return sentences.recommendation(self)
+        return sentences.recommendation_sentence(self)
 
     @property
     def reason(self) -> str:
         """How large the difference is, with its interval, and how sure that is."""
-        return sentences.reason(self)
+        return sentences.reason_sentences(self)
 
     @property
     def price(self) -> str:
         """What the recommendation gives by the plain average, beside the arm with the best average, in a sentence."""
-        return sentences.price(self)
+        return sentences.price_sentence(self)
 
     @property
     def outlook(self) -> str:
         """What to do next, such as how much more data would settle it."""
-        return sentences.outlook(self)
+        return sentences.next_step_sentences(self)
 
     @property
     def score(self) -> float:
@@ -222,11 +222,11 @@ class Advice:
         """
         from pmbandits.advice import report
 
-        return report.save(self, path, title=title, author=author)
+        return report.save_report(self, path, title=title, author=author)
 
     def __str__(self) -> str:
         lines = [self.recommendation, self.reason, self.price, self.outlook, ""]
-        lines += aligned_columns([sentences.arms_head(self), *self.rows()])
+        lines += aligned_columns([sentences.arm_table_header(self), *self.rows()])
         if self.hidden:
             lines.append(f"… and {self.hidden} more arms")
         lines += ["", *(["Mind:"] if self.caveats else []), *(f"- {caveat}" for caveat in self.caveats)]
@@ -416,7 +416,7 @@ class AdviceTable(Sequence[Advice]):
         """Write a report or a picture, as :meth:`Advice.save` does."""
         from pmbandits.advice import report
 
-        return report.save(self, path, title=title, author=author)
+        return report.save_report(self, path, title=title, author=author)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """A list that can be written as JSON, with one entry for each metric."""

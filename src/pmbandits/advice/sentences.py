@@ -16,7 +16,7 @@ from pmbandits.advice.checks import TAIL_ROBUST_METRICS, has_infinite_slope_at_e
 from pmbandits.advice.decision import Caveat, Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.advice.numbers import NumberFormat, format_two_digits, percent
+from pmbandits.advice.numbers import NumberFormat, format_two_digits, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.logs import Finding
 from pmbandits.logs.row_report import PLACEHOLDER
@@ -33,7 +33,7 @@ MOST_ARMS_NAMED = 8  # arms in words
 # ---- the answer -----------------------------------------------------------------------------------------
 
 
-def recommendation(advice: Advice) -> str:
+def recommendation_sentence(advice: Advice) -> str:
     """The headline: one of three, as far as the evidence allows; for one arm, and for limits, with a word on that."""
     what = mixture_text(advice.mixture, advice.log.arm_column)
     limited = ", within your limits" if advice.limits is not None else ""
@@ -47,7 +47,7 @@ def recommendation(advice: Advice) -> str:
     return f"These data cannot tell which {arm_noun(advice)} is best{limited}."
 
 
-def reason(advice: Advice) -> str:
+def reason_sentences(advice: Advice) -> str:
     """The size of the difference with its interval, and how sure it is."""
     if len(advice.names) == 1:
         return f"Its {score_name(advice)} is {number_format(advice).with_unit(advice.shown_score(advice.value))}."
@@ -56,9 +56,9 @@ def reason(advice: Advice) -> str:
     found = advice.decision.difference
     if found is None or any(tail.may_lack_mean for tail in advice.tails):
         names = [advice.names[t.arm] for t in advice.tails if t.may_lack_mean] or list(advice.names)
-        whose = _listed(advice, list(dict.fromkeys(names)))
+        whose = _arm_list_text(advice, list(dict.fromkeys(names)))
         return f"The rewards of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
-    said = [_size_text(advice, found)]
+    said = [_size_of_difference_text(advice, found)]
     if advice.decision.kind == "choose":
         said.append(_certainty_text(advice))
     elif advice.inconclusive:
@@ -66,11 +66,11 @@ def reason(advice: Advice) -> str:
     elif advice.tails:
         said.append("A few very large rewards decide that, and the next one of this size could change it.")
     else:
-        said.append(_open_text(advice))
+        said.append(_beaten_and_open_arms_text(advice))
     return " ".join(part for part in said if part)
 
 
-def _size_text(advice: Advice, found: Difference) -> str:
+def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     """How much better the recommendation is than what stands next to it."""
     written = number_format(advice)
     rival, score = arm_label(found.rival, advice.log.arm_column), score_name(advice)
@@ -89,10 +89,12 @@ def _size_text(advice: Advice, found: Difference) -> str:
         if alone
         else f"{ours} against {written(advice.shown_score(values[0]))}"
     )
-    return f"By the {score}, {what} is {more}: {against}{smaller}.{_matters_text(advice, found, written)}"
+    return (
+        f"By the {score}, {what} is {more}: {against}{smaller}.{_does_difference_matter_text(advice, found, written)}"
+    )
 
 
-def _matters_text(advice: Advice, found: Difference, written: NumberFormat) -> str:
+def _does_difference_matter_text(advice: Advice, found: Difference, written: NumberFormat) -> str:
     """Whether the difference is as large as the smallest one that matters to the user."""
     if not advice.matters:
         return ""
@@ -114,11 +116,12 @@ def _certainty_text(advice: Advice) -> str:
         rivals = arm_label(others[0], advice.log.arm_column) if len(others) == 1 else f"every other {noun}"
     rivals += " that could be compared" if left_out and len(others) != 1 else ""
     if advice.sure == "surely":
-        return f"It is better than {rivals} beyond chance: such a verdict is wrong in at most {_miss(advice)} of cases."
+        wrong = _error_level_text(advice)
+        return f"It is better than {rivals} beyond chance: such a verdict is wrong in at most {wrong} of cases."
     return f"It is better than {rivals} beyond chance, if rewards go on as they were."
 
 
-def _open_text(advice: Advice) -> str:
+def _beaten_and_open_arms_text(advice: Advice) -> str:
     """Which arms are beaten, and which could still be as good."""
     decision = advice.decision
     if advice.sure != "unclear":
@@ -127,11 +130,11 @@ def _open_text(advice: Advice) -> str:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
     what = mixture_text(advice.mixture, advice.log.arm_column) if decision.kind == "cannot tell" else "It"
-    ahead = f"{what} is better than {_listed(advice, beaten)} beyond chance. " if beaten else ""
+    ahead = f"{what} is better than {_arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
     if decision.kind == "leads":
-        return f"{ahead}But {_listed(advice, decision.open)} could still be as good."
+        return f"{ahead}But {_arm_list_text(advice, decision.open)} could still be as good."
     return f"A difference like this is often seen by chance alone. {ahead}".rstrip()
 
 
@@ -148,7 +151,7 @@ def _why_arms_are_tied_text(advice: Advice) -> str:
     return f"{said} {rows} {written(advice.shown(value))}{looks}."
 
 
-def price(advice: Advice) -> str:
+def price_sentence(advice: Advice) -> str:
     """What the recommendation costs by the plain average, in a sentence; empty if it costs nothing."""
     if advice.tied or advice.metric.shape == "linear" or any(tail.may_lack_mean for tail in advice.tails):
         return ""
@@ -163,7 +166,7 @@ def price(advice: Advice) -> str:
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
 
 
-def outlook(advice: Advice) -> str:
+def next_step_sentences(advice: Advice) -> str:
     """What to do next, in a sentence or two."""
     step = advice.decision.next_step
     if len(advice.names) == 1:
@@ -171,7 +174,9 @@ def outlook(advice: Advice) -> str:
     few = [advice.names[k] for k in advice.evidence.few]
     if few and advice.decision.kind == "choose":
         each = " of each" if len(few) > 1 else ""
-        return f"To compare {_listed(advice, few)} as well, collect at least {_fewest_text(advice)}{each}."
+        return (
+            f"To compare {_arm_list_text(advice, few)} as well, collect at least {_min_sample_size_text(advice)}{each}."
+        )
     if step.kind == "nothing":
         return "No more data are needed to decide this."
     if step.kind == "more rewards":
@@ -180,13 +185,15 @@ def outlook(advice: Advice) -> str:
             "about what it looks like."
         )
     if step.kind == "more of some arms":
-        counts = ", ".join(f"{arm_label(n, advice.log.arm_column)} has {_count(advice, n)}" for n in step.arms[:4])
+        counts = ", ".join(
+            f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units_text(advice, n)}" for n in step.arms[:4]
+        )
         each = "each" if len(step.arms) > 1 else arm_label(step.arms[0], advice.log.arm_column)
-        return f"First collect at least {_fewest_text(advice)} of {each}: {counts}."
+        return f"First collect at least {_min_sample_size_text(advice)} of {each}: {counts}."
     if step.kind == "same time":
         return "Collect rewards of all of them in the same period, and over a longer one."
     if step.kind == "other preference":
-        offers = ", ".join(text for text, _ in alternatives(advice))
+        offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
     return "How much more data would settle it cannot be said from these data."
 
@@ -194,13 +201,14 @@ def outlook(advice: Advice) -> str:
 def _more_rewards_text(advice: Advice, more: dict[str, int]) -> str:
     counts, names = set(more.values()), list(more)
     if len(counts) == 1:
-        return f"About {counts.pop():,} more rewards of {'each of ' if len(names) > 1 else ''}{_listed(advice, names)}"
+        arms = f"{'each of ' if len(names) > 1 else ''}{_arm_list_text(advice, names)}"
+        return f"About {counts.pop():,} more rewards of {arms}"
     parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in list(more.items())[:4]]
     rest = f", and so on for all {len(more)}" if len(more) > 4 else ""
     return f"More rewards (about {', '.join(parts)}{rest})"
 
 
-def alternatives(advice: Advice) -> list[tuple[str, str]]:
+def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
     """Preferences that ignore heavy tails and can tell these arms apart, in words and as text; at most three."""
     if not advice.tails:
         return [] if advice.metric.shape == "linear" else [(describe_metric(find_metric("mean")), "mean")]
@@ -217,11 +225,11 @@ def alternatives(advice: Advice) -> list[tuple[str, str]]:
 # ---- caveats --------------------------------------------------------------------------------------------
 
 
-def caveats(advice: Advice) -> Iterator[Finding]:
+def caveat_findings(advice: Advice) -> Iterator[Finding]:
     """What a reader must know, in one list: what the decision rests on, then what was noticed about the table."""
     for caveat in advice.decision.caveats:
         write = _CAVEATS.get(caveat.kind)
-        names = _listed(advice, caveat.arms)
+        names = _arm_list_text(advice, caveat.arms)
         yield write(advice, caveat, names) if write else Finding(caveat.kind, f"{caveat.kind}: {names}.", "")
     unbounded = advice.support_assumed or isinstance(advice.support, (Real, Heavy))
     if unbounded and not advice.tails and has_infinite_slope_at_ends(advice.metric):
@@ -236,7 +244,7 @@ def caveats(advice: Advice) -> Iterator[Finding]:
 _DECLARE_RANGE = "If you know where rewards can lie, say so: --support lo,hi (support=Interval(lo, hi) in Python)."
 
 
-def _direction(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     column = advice.log.reward_column or "the column"
     if advice.loss:
         done, change = "So smaller is taken as better.", "If larger is better: --no-loss (loss=False in Python)."
@@ -245,7 +253,7 @@ def _direction(advice: Advice, caveat: Caveat, names: str) -> Finding:
     return Finding(caveat.kind, f"“{column}” sounds like something to keep small.", done, change)
 
 
-def _wrong_end(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     seen = "The numbers are losses" if advice.loss else "The rewards are losses, written as negative numbers"
     other = opposite_tail_metric(advice.metric)
     return Finding(
@@ -256,44 +264,44 @@ def _wrong_end(advice: Advice, caveat: Caveat, names: str) -> Finding:
     )
 
 
-def _drift(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
     early, late = (written(advice.shown(caveat.numbers[which])) for which in ("early", "late"))
     seen = f"The rewards of {names} changed over time: {early} on average in the first third, {late} in the last."
     return Finding(caveat.kind, seen, "The answer is about the whole time.", "For recent rows only: --since DATE.")
 
 
-def _few(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _few_rewards_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     have = "have" if len(caveat.arms) > 1 else "has"
     left_out = all(advice.names.index(name) in advice.evidence.left_out for name in caveat.arms)
     done = "The answer is about the others." if left_out else ""
-    return Finding(caveat.kind, f"{names} {have} fewer than {_fewest_text(advice)}: too few to compare.", done)
+    return Finding(caveat.kind, f"{names} {have} fewer than {_min_sample_size_text(advice)}: too few to compare.", done)
 
 
-def _heavy_tail(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     seen = f"A few rewards of {names} are so far from the others that they decide the result."
     done = "So there is no interval and no verdict." if advice.tails else "The answer is about the others."
     return Finding(caveat.kind, seen, done, _DECLARE_RANGE)
 
 
-def _outlier(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     reward = f"{caveat.numbers['reward']:,.10g}"
     return Finding(caveat.kind, f"One reward of {names} ({reward}) decides how {names} compares.", "Is it right?")
 
 
-def _range_not_known(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     low, high = sorted(advice.shown(end) + 0.0 for end in reward_range(advice))
     seen = f"All rewards are {low:,.10g}" if low == high else f"Rewards were seen from {low:,.10g} to {high:,.10g}"
     return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
 
 
 _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
-    "direction assumed": _direction,
-    "wrong end": _wrong_end,
-    "drift": _drift,
-    "few rewards": _few,
-    "few units": _few,
-    "range not known": _range_not_known,
+    "direction assumed": _loss_assumed_caveat,
+    "wrong end": _wrong_tail_caveat,
+    "drift": _drift_caveat,
+    "few rewards": _few_rewards_caveat,
+    "few units": _few_rewards_caveat,
+    "range not known": _unknown_range_caveat,
     "unusable rows": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"Most rows could not be used: {caveat.numbers['unusable']:,.0f} of {caveat.numbers['rows']:,.0f}.",
@@ -307,8 +315,8 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     "moment bound broken": lambda advice, caveat, names: Finding(
         caveat.kind, f"The rewards speak against the declared {advice.support!r}.", ""
     ),
-    "heavy tail": _heavy_tail,
-    "outlier": _outlier,
+    "heavy tail": _heavy_tail_caveat,
+    "outlier": _outlier_caveat,
     "apart in time": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",
@@ -325,12 +333,12 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
 # ---- how it was worked out ------------------------------------------------------------------------------
 
 
-def notes(advice: Advice) -> Iterator[str]:
+def method_notes(advice: Advice) -> Iterator[str]:
     """How the answer was worked out, one sentence each."""
     yield from general_notes(advice)
     metric, found, written = advice.metric, advice.evidence, number_format(advice)
     yield f"What you value, as a formula: {metric!r}."
-    lowest, highest = checks.limits_at_zero(advice.support, metric)
+    lowest, highest = checks.score_limits_at_zero(advice.support, metric)
     if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
         side = "below" if isfinite(lowest) or advice.loss else "above"
         yield f"The score cannot be {side} 0 here, and intervals stop there."
@@ -343,7 +351,7 @@ def notes(advice: Advice) -> Iterator[str]:
     if metric.jumps:
         yield "For this preference small changes of the rewards can change the score a lot; the bounds allow for that."
     if found.by_bands and not metric.jumps:
-        yield f"Compared by confidence bands only: {_listed(advice, [advice.names[j] for j in found.by_bands])}."
+        yield f"Compared by confidence bands only: {_arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
         ends = written.interval((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
         yield (
@@ -358,10 +366,10 @@ def notes(advice: Advice) -> Iterator[str]:
             f"A mixture means that each time one {noun} is chosen, and that in the long run each gets its share. It "
             "does not mean to split an amount of money within one time."
         )
-    yield from unchecked(advice)
+    yield from unchecked_assumptions(advice)
 
 
-def unchecked(advice: Advice) -> Iterator[str]:
+def unchecked_assumptions(advice: Advice) -> Iterator[str]:
     """What could not be checked, whatever the preference."""
     kept_rows = advice.log.kept_rows
     if kept_rows is None or kept_rows.time is None:
@@ -451,7 +459,9 @@ def mixture_text(mixture: dict[str, float], column: str = "") -> str:
     if len(mixture) == 1:
         return arm_label(next(iter(mixture)), column)
     ordered = sorted(mixture.items(), key=lambda pair: -pair[1])
-    text = " + ".join(f"{percent(share)} {arm_label(name, column)}" for name, share in ordered[:MOST_ARMS_NAMED])
+    text = " + ".join(
+        f"{share_in_percent(share)} {arm_label(name, column)}" for name, share in ordered[:MOST_ARMS_NAMED]
+    )
     return text + (f" + {len(ordered) - MOST_ARMS_NAMED} more" if len(ordered) > MOST_ARMS_NAMED else "")
 
 
@@ -462,7 +472,7 @@ def short_verdict(advice: Advice) -> str:
     return {"choose": "settled", "leads": "not settled", "cannot tell": "cannot tell"}[advice.decision.kind]
 
 
-def arms_head(advice: Advice) -> tuple[str, ...]:
+def arm_table_header(advice: Advice) -> tuple[str, ...]:
     """The names of the columns of the table of arms."""
     unit = f" ({advice.log.measured_in})" if advice.log.measured_in else ""
     level = f"{100 * advice.level:g} % interval"
@@ -476,7 +486,7 @@ def share_text(advice: Advice, share: float) -> str:
     if advice.tied:
         return "any"
     if len(advice.mixture) > 1 or share == 0.0:
-        return percent(share) if len(advice.mixture) > 1 else ""
+        return share_in_percent(share) if len(advice.mixture) > 1 else ""
     return {"choose": "choose", "leads": "leads", "cannot tell": "best so far"}[advice.decision.kind]
 
 
@@ -485,18 +495,18 @@ def reward_range(advice: Advice) -> tuple[float, float]:
     return min(float(arm.x[0]) for arm in advice.log.arms), max(float(arm.x[-1]) for arm in advice.log.arms)
 
 
-def _miss(advice: Advice) -> str:
+def _error_level_text(advice: Advice) -> str:
     return f"{100 * (1 - advice.level):.3g} %"
 
 
-def _count(advice: Advice, name: str) -> str:
+def _n_rewards_or_units_text(advice: Advice, name: str) -> str:
     k, rows = advice.names.index(name), advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
         return f"{advice.arms[k].n:,}"
     return f"{np.unique(rows.cluster_of_each_row[rows.arm == k]).size:,}"
 
 
-def _fewest_text(advice: Advice) -> str:
+def _min_sample_size_text(advice: Advice) -> str:
     """How many rewards, units or blocks of time standard errors need."""
     rows = advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
@@ -504,7 +514,7 @@ def _fewest_text(advice: Advice) -> str:
     return f"{FEWEST_UNITS} {'units' if rows.unit is not None else 'blocks of time'}"
 
 
-def _listed(advice: Advice, names: Sequence[str]) -> str:
+def _arm_list_text(advice: Advice, names: Sequence[str]) -> str:
     labels = [arm_label(name, advice.log.arm_column) for name in names]
     if len(labels) <= 2:
         return " and ".join(labels)

@@ -52,10 +52,17 @@ def compute_evidence_constrained(
             for k, c in enumerate(others)
         ]
         if others and len(others) < len(corners):  # it is a vertex
-            p, guarded_p = _twice(max(m.p for m in tested_margins)), _twice(max(map(_guarded, tested_margins)))
+            p, guarded_p = (
+                _two_sided_p_value(max(m.p for m in tested_margins)),
+                _two_sided_p_value(max(map(_guarded_p_value, tested_margins))),
+            )
         elif others:
             p_values, guarded_p_values = _cross_fit(metric, problem, corners)
-            p, guarded_p, divisions = _twice(np.median(p_values)), _twice(np.median(guarded_p_values)), len(p_values)
+            p, guarded_p, divisions = (
+                _two_sided_p_value(np.median(p_values)),
+                _two_sided_p_value(np.median(guarded_p_values)),
+                len(p_values),
+            )
     found = evidence_of_mixture(
         metric,
         problem,
@@ -76,11 +83,11 @@ def compute_evidence_constrained(
     return found, best.prices
 
 
-def _twice(p_value: float) -> float:
+def _two_sided_p_value(p_value: float) -> float:
     return min(2.0 * float(p_value), 1.0)
 
 
-def _guarded(margin: Margin) -> float:
+def _guarded_p_value(margin: Margin) -> float:
     return 1.0 if margin.guarded is None else margin.guarded.p
 
 
@@ -100,7 +107,7 @@ def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tup
             margin_between_mixtures(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)
         ]
         p_values.append(max(m.p for m in ahead))
-        guarded.append(max(map(_guarded, ahead)))
+        guarded.append(max(map(_guarded_p_value, ahead)))
     return p_values[1:] or p_values, guarded[1:] or guarded
 
 

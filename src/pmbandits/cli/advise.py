@@ -205,9 +205,9 @@ def _comparison_table(rows: list[Any], name: str) -> Table:
 
 
 def _arms_table(advice: Any) -> Table:
-    from pmbandits.advice.sentences import arms_head
+    from pmbandits.advice.sentences import arm_table_header
 
-    head = arms_head(advice)
+    head = arm_table_header(advice)
     table = Table(head[0], *(Column(name, justify="right") for name in head[1:]))
     for row in advice.rows():
         table.add_row(*map(escape, row))

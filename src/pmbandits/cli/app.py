@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from pmbandits import __version__
-from pmbandits._validation import readable
+from pmbandits._validation import escape_control_characters
 from pmbandits.arm_parser import HELP, parse_arms
 from pmbandits.cli.advise import advise
 from pmbandits.cli.pages import board, studio
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _exit_with_error(sentence: str) -> None:
-    err.print(f"[bold red]error:[/] {escape(readable(sentence))}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]error:[/] {escape(escape_control_characters(sentence))}", highlight=False, soft_wrap=True)
     sys.exit(2)
 
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pmbandits._extras import import_optional
-from pmbandits._validation import check_choice, readable
+from pmbandits._validation import check_choice, escape_control_characters
 
 if TYPE_CHECKING:
     from pmbandits.service.store import Store as OpenStore
@@ -41,7 +41,7 @@ def _use_config_file_as_defaults(context: typer.Context, path: Path | None) -> P
         try:
             found = tomllib.loads(path.read_text())
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise typer.BadParameter(f"{path} cannot be read: {readable(str(error))}") from None
+            raise typer.BadParameter(f"{path} cannot be read: {escape_control_characters(str(error))}") from None
         for name in found:
             check_choice("setting", name, _SETTINGS)
         if "open" in found:
@@ -255,7 +255,7 @@ def list_keys(store: Store = _DEFAULT_STORE) -> None:
         used = "revoked" if key.revoked is not None else _time_text(key.used, "%Y-%m-%d %H:%M")
         made, ends = (_time_text(at, "%Y-%m-%d") for at in (key.created, key.expires))
         cells = (key.id, key.label, ", ".join(sorted(key.scopes)), where, made, ends, used)
-        table.add_row(*(escape(readable(cell)) for cell in cells))
+        table.add_row(*(escape(escape_control_characters(cell)) for cell in cells))
     out.print(table)
     open_store.close()
 
@@ -280,7 +280,7 @@ def revoke_key(
     number = _key_number_from_key(key)
     keys.revoke_key_in_store(open_store, number, _actor_name())
     open_store.close()
-    print(f"{readable(number)} is revoked.")
+    print(f"{escape_control_characters(number)} is revoked.")
 
 
 def _open_store(url: str, *, new: bool = False, make: bool = True) -> OpenStore:
@@ -295,7 +295,7 @@ def _key_number_from_key(key: str) -> str:
 
 
 def _actor_name() -> str:
-    return f"command line, {readable(getpass.getuser())}"
+    return f"command line, {escape_control_characters(getpass.getuser())}"
 
 
 def _time_text(at: int | None, form: str) -> str:

@@ -50,10 +50,11 @@ def visit(
     for arm in found["arms"]:
         played = "" if arm["played"] is None else f"{100 * arm['played']:.1f} %"
         mean = "" if arm["mean"] is None else f"{arm['mean']:.3f}"
-        name = _validation.readable(arm["arm"])
+        name = _validation.escape_control_characters(arm["arm"])
         table.add_row(name, f"{arm['pulls']:,}", played, f"{100 * arm['wanted']:.1f} %", mean)
     out.print(
-        f"After {rounds:,} asks and tells, the experiment {_validation.readable(experiment)!r} has:", highlight=False
+        f"After {rounds:,} asks and tells, the experiment {_validation.escape_control_characters(experiment)!r} has:",
+        highlight=False,
     )
     out.print(table)
     if found["certainty"]:
@@ -68,7 +69,10 @@ def _play_rounds(address: str, key: str | None, experiment: str, rounds: int, se
 
     rng = np.random.default_rng(seed)
     if not connect(address, patience=0.0).ready():
-        out.print(f"waiting for {_validation.readable(address)}; at its first start a service compiles for a minute …")
+        out.print(
+            f"waiting for {_validation.escape_control_characters(address)}; "
+            "at its first start a service compiles for a minute …"
+        )
         connect(address, patience=_FIRST_START_PATIENCE).ready()
     with connect(address, key=key) as client:
         live_experiment = client.experiment(experiment)

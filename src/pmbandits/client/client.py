@@ -94,7 +94,7 @@ class Client:
 
     def experiment(self, name: str) -> Experiment:
         """An experiment by its name. Nothing is sent."""
-        return Experiment(self, _check_name(name))
+        return Experiment(self, _check_experiment_name(name))
 
     def __getitem__(self, name: str) -> Experiment:
         return self.experiment(name)
@@ -126,10 +126,10 @@ class Client:
             probabilities that follow its mixture, so that other policies can be evaluated on the log.
         """
         if not isinstance(support, Support):
-            raise TypeError(f"support must be a support such as Interval(0, 1), got {_validation.short(support)}.")
+            raise TypeError(f"support must be a support such as Interval(0, 1), got {_validation.short_repr(support)}.")
         options = {} if isinstance(policy, str) else {k: v for k, v in policy.options.items() if v is not None}
         body = {
-            "name": _check_name(name),
+            "name": _check_experiment_name(name),
             "metric": str(metric),
             "arms": [str(arm) for arm in arms],
             "support": support.to_dict(),
@@ -153,7 +153,7 @@ class Client:
             content = Path(policy).read_bytes()
         self._call(
             "POST",
-            f"/v1/import?{urlencode({'name': _check_name(name)})}",
+            f"/v1/import?{urlencode({'name': _check_experiment_name(name)})}",
             content,
             repeatable=False,
             min_timeout=_COMPILE_TIMEOUT,
@@ -269,7 +269,7 @@ class Experiment:
         if not isinstance(older_than, timedelta):
             raise TypeError(
                 "older_than is a length of time, because a service counts no rounds for its tickets: "
-                f"give timedelta(days=1), not {_validation.short(older_than)}."
+                f"give timedelta(days=1), not {_validation.short_repr(older_than)}."
             )
         body = {
             "seconds": _validation.check_within("older_than", older_than.total_seconds(), 0.0),
@@ -403,9 +403,9 @@ def _encode_json(body: Any) -> bytes:
         raise TypeError(f"this cannot be sent as JSON ({error}); give plain numbers, texts and lists.") from None
 
 
-def _check_name(name: Any) -> str:
+def _check_experiment_name(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise TypeError(f"an experiment is given by its name, got {_validation.short(name)}.")
+        raise TypeError(f"an experiment is given by its name, got {_validation.short_repr(name)}.")
     return name
 
 

@@ -45,14 +45,14 @@ class Transport:
     def __init__(self, url: str, key: str | None, timeout: float, patience: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"the address must be like http://127.0.0.1:8000, got {_validation.short(url)}.")
+            raise ValueError(f"the address must be like http://127.0.0.1:8000, got {_validation.short_repr(url)}.")
         if parts.username is not None or parts.password is not None:
             raise ValueError("the address must not hold a name or a password; give the key with key=….")
         try:
             port = parts.port
         except ValueError:
             raise ValueError(
-                f"the address {_validation.short(url)} has no valid port; a port is a number from 1 to 65535."
+                f"the address {_validation.short_repr(url)} has no valid port; a port is a number from 1 to 65535."
             ) from None
         if key is not None and (not isinstance(key, str) or not key.isascii() or not key.isprintable() or not key):
             raise ValueError("the key must be the text that pmbandits key create printed.")
@@ -143,9 +143,8 @@ class Transport:
 
 def _error_sentence_of_response(status: int, content: bytes, url: str) -> str:
     if status == 0:
-        return (
-            f"the service at {url} cannot be reached: {_validation.readable(content.decode(errors='replace')[:200])}."
-        )
+        why = _validation.escape_control_characters(content.decode(errors="replace")[:200])
+        return f"the service at {url} cannot be reached: {why}."
     try:
         return str(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError):

@@ -23,7 +23,7 @@ SHAPES = {"concave": CONCAVE, "linear": CONCAVE, "convex": CONVEX, "neither": NE
 
 
 @step("float, float -> float")
-def kl(p: float, q: float) -> float:
+def bernoulli_kl_divergence(p: float, q: float) -> float:
     """Bernoulli relative entropy."""
     total = 0.0
     if p > 0.0:
@@ -45,7 +45,7 @@ def bernoulli_kl_upper(p: float, level: float) -> float:
     if q >= 1.0:
         q = 1.0 - 1e-16
     for _ in range(60):
-        gap = kl(p, q) - level
+        gap = bernoulli_kl_divergence(p, q) - level
         step = gap * q * (1.0 - q) / (q - p) if q > p else 0.0
         if not step > 1e-16 * q:
             break

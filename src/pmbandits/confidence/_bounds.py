@@ -12,11 +12,11 @@ from pmbandits.confidence._envelopes import (
     KL_BAND,
     arm_range_at_cell_end,
     bounds_survival_pointwise,
+    confidence_radius_after,
     end_of_cell,
     has_tail_assumption,
     n_cells_below_last,
     n_rewards_at_cell_end,
-    radius_after,
     survival_interval,
     update_kl_bands_and_get_errors,
 )
@@ -46,7 +46,7 @@ OPTIMISTIC, PESSIMISTIC = range(2)  # which end of the utility is computed
 @shared("state, int -> float")
 def arm_set_radius(s: State, i: int) -> float:
     """The radius of arm i's set around what is kept of its rewards: wider by what is not kept."""
-    r = radius_after(s, s.n_rewards[i])
+    r = confidence_radius_after(s, s.n_rewards[i])
     if s.n_rewards[i] == 0 or s.storage_mode == BINARY:
         return r
     if s.set_kind == BAND:  # rounding to bins is added to the values instead (``offset``)

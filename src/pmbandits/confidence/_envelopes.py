@@ -47,7 +47,7 @@ def n_of_coarse_radius_table() -> NDArray[np.int64]:
 
 
 @step("state, int -> float")
-def radius_after(s: State, n: int) -> float:
+def confidence_radius_after(s: State, n: int) -> float:
     """The radius of the confidence set after n rewards."""
     return s.radii[coarse_radius_table_index(n)] if s.coarse_radii == 1 else s.radii[n]
 
@@ -74,7 +74,7 @@ def update_kl_bands_and_get_errors(s: State) -> FloatArray:
             n = s.n_rewards[i]
             if n > 0 and s.kl_band_built_at[i] != n:
                 s.kl_band_built_at[i] = n
-                row, level = s.kl_band[i], radius_after(s, n)
+                row, level = s.kl_band[i], confidence_radius_after(s, n)
                 if s.storage_mode != FINITE or FEW_ATOMS_FACTOR * s.n_atoms > s.n_exact_ends:
                     fill_kl_band(n, level, s.stretched == 1, s.n_exact_ends, row)
                     continue

@@ -39,7 +39,7 @@ SMALL_SHARE = 1e-3  # below this share of the largest reward, pieces may be wide
 
 
 @step("floats, float, bool, float, float -> float")
-def tilted_h(h, sign, mirrored, tilt, v):
+def h_minus_tilt_times_v(h, sign, mirrored, tilt, v):
     """sign·h(v) − tilt·v; mirrored: sign·(h(1 − v) − h(1)) − tilt·v, without the tilt at 1 that would cancel."""
     if mirrored:
         return sign * (h_value(h, 1.0 - v) - h_value(h, 1.0)) - tilt * v
@@ -56,27 +56,30 @@ def max_signed_h(h, sign, mirrored, low, high):
 
 @shared("floats, float, int, bool, float, float, float -> two floats")
 def max_tilted_h(h, sign, shape, mirrored, tilt, low, high):
-    """The largest value of :func:`tilted_h` for v between low and high, and where it is. The tilt is ≥ 0.
+    """The largest value of :func:`h_minus_tilt_times_v` for v between low and high, and where it is. The tilt is ≥ 0.
 
     ``shape`` is that of sign·h. For concave and convex it is exact, up to parts of the interval so small that h and the
     tilt are maximised there each for itself. For neither, this is done everywhere. It can only be more.
     """
     if not high > low:
-        return tilted_h(h, sign, mirrored, tilt, low), low
+        return h_minus_tilt_times_v(h, sign, mirrored, tilt, low), low
     if shape == NEITHER:
         return max_signed_h(h, sign, mirrored, low, high) - tilt * low, low
-    at_low, at_high = tilted_h(h, sign, mirrored, tilt, low), tilted_h(h, sign, mirrored, tilt, high)
+    at_low, at_high = (
+        h_minus_tilt_times_v(h, sign, mirrored, tilt, low),
+        h_minus_tilt_times_v(h, sign, mirrored, tilt, high),
+    )
     if shape == CONVEX:
         return (at_low, low) if at_low >= at_high else (at_high, high)
     small = 1e-6 * (high - low)
-    if at_high >= tilted_h(h, sign, mirrored, tilt, high - small):
+    if at_high >= h_minus_tilt_times_v(h, sign, mirrored, tilt, high - small):
         return max_signed_h(h, sign, mirrored, high - small, high) - tilt * (high - small), high
-    if at_low >= tilted_h(h, sign, mirrored, tilt, low + small):
+    if at_low >= h_minus_tilt_times_v(h, sign, mirrored, tilt, low + small):
         return max_signed_h(h, sign, mirrored, low, low + small) - tilt * low, low
     search = golden_section_start(low, high)
     for _ in range(46):
         v = golden_section_next_point(search)
-        golden_section_tell(search, tilted_h(h, sign, mirrored, tilt, v))
+        golden_section_tell(search, h_minus_tilt_times_v(h, sign, mirrored, tilt, v))
     where, value = golden_section_best(search)
     return value, where
 

@@ -104,7 +104,7 @@ def last_chance_within_budget(
 
 
 @shared("int, int, float, float, floats, floats -> none")
-def fill_tangents(
+def fill_log_martingale_tangents(
     ones: int, zeros: int, weight_of_one: float, budget: float, chances: FloatArray, costs: FloatArray
 ) -> None:
     """The corners of the largest of ln M's tangents, where ln M is at most the budget, and the values there."""
@@ -255,12 +255,12 @@ def largest_lead_over_mixture(
 
 
 @kernel
-def fill_joint_set(
+def fill_tangents_of_all_arms(
     ones: IntArray, n_rewards: IntArray, weight_of_one: float, budget: float, chances: FloatArray, costs: FloatArray
 ) -> None:
     """The tangents of all arms: the chances at their corners, and what they cost there."""
     for i in range(ones.size):
-        fill_tangents(ones[i], n_rewards[i] - ones[i], weight_of_one, budget, chances[i], costs[i])
+        fill_log_martingale_tangents(ones[i], n_rewards[i] - ones[i], weight_of_one, budget, chances[i], costs[i])
 
 
 @kernel

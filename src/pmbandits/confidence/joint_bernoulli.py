@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.confidence._joint_bernoulli import TANGENTS, fill_joint_set, joint_bernoulli_bounds
+from pmbandits.confidence._joint_bernoulli import TANGENTS, fill_tangents_of_all_arms, joint_bernoulli_bounds
 
 
 class JointBounds(NamedTuple):
@@ -58,7 +58,9 @@ class JointChances:
         self.budget = log(1.0 / delta) - (arms - k) * rest
         self.chances, self.costs = np.empty((k, TANGENTS + 1)), np.empty((k, TANGENTS + 1))
         ones, n_rewards = np.ascontiguousarray(ones, np.int64), np.ascontiguousarray(n_rewards, np.int64)
-        fill_joint_set(ones, n_rewards, self.weight, log(1.0 / delta) - (arms - 1) * rest, self.chances, self.costs)
+        fill_tangents_of_all_arms(
+            ones, n_rewards, self.weight, log(1.0 / delta) - (arms - 1) * rest, self.chances, self.costs
+        )
 
     def bounds(self, h: FloatArray, mix: FloatArray) -> JointBounds:
         """What a mixture can be worth, and can lose, for chances in the set; ``h`` is an encoded metric."""

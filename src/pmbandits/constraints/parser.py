@@ -177,7 +177,7 @@ def _read_quoted_name_token(text: str, at: int, names: Sequence[str]) -> _Token:
     while True:
         close = text.find(mark, end)
         if close < 0:
-            raise ValueError(f"a quotation mark is not closed in {_validation.short(text[at:])}; {_EXAMPLE}.")
+            raise ValueError(f"a quotation mark is not closed in {_validation.short_repr(text[at:])}; {_EXAMPLE}.")
         name += text[end:close]
         end = close + 1
         if text.startswith(mark, end):  # a doubled mark is one mark of the name
@@ -195,16 +195,16 @@ def _unexpected_text_message(text: str, at: int, names: Sequence[str]) -> str:
     while end < len(text) and _is_word_character(text[end]):
         end += 1
     if text[at:end].lower() in _ENGLISH_WORDS:
-        return f"{text[at:end]!r} in {_validation.short(text)} cannot be read; {_EXAMPLE}."
+        return f"{text[at:end]!r} in {_validation.short_repr(text)} cannot be read; {_EXAMPLE}."
     if end > at:
         return _validation.unknown_name_message("a limit names the unknown arm", text[at : min(end, at + 60)], names)
-    return f"the sign {text[at]!r} in {_validation.short(text)} cannot be read; {_EXAMPLE}."
+    return f"the sign {text[at]!r} in {_validation.short_repr(text)} cannot be read; {_EXAMPLE}."
 
 
 def _parse_number(digits: str, text: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"the number {_validation.short(digits)} in a limit is too large; {_EXAMPLE}.")
+        raise ValueError(f"the number {_validation.short_repr(digits)} in a limit is too large; {_EXAMPLE}.")
     return value
 
 
@@ -217,7 +217,7 @@ class _LimitParser:
         self.limit_text = " ".join(text[tokens[0].start : tokens[-1].end].split())
 
     def make_parse_error(self, why: str) -> ValueError:
-        return ValueError(f"the limit {_validation.short(self.limit_text)} cannot be read: {why}; {_EXAMPLE}.")
+        return ValueError(f"the limit {_validation.short_repr(self.limit_text)} cannot be read: {why}; {_EXAMPLE}.")
 
     def next_token_of_kinds(self, *kinds: str) -> _Token | None:
         """The next word if it is of one of these kinds."""
@@ -252,7 +252,9 @@ class _LimitParser:
         if sign == ">=":
             difference = difference.times(-1.0)
         if not np.isfinite(difference.coefficients).all() or not math.isfinite(difference.constant):
-            raise ValueError(f"the numbers of the limit {_validation.short(text)} are too large; take smaller ones.")
+            raise ValueError(
+                f"the numbers of the limit {_validation.short_repr(text)} are too large; take smaller ones."
+            )
         if difference.is_number:
             raise self.make_parse_error(
                 "it says nothing about the share of any arm (put names that look like numbers in quotes)"

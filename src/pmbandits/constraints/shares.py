@@ -193,7 +193,7 @@ def _require_text_or_mapping(one: Any) -> Any:
 def _unreadable_message(given: Any) -> str:
     return (
         f"limits are text like 'A >= 10%; B + C <= 0.3' or a dictionary like {{'A': (0.1, 1.0)}}, "
-        f"got {_validation.short(given)}."
+        f"got {_validation.short_repr(given)}."
     )
 
 
@@ -206,7 +206,7 @@ def _limit_rows_from_share_range(who: Any, ends: Any, names: tuple[str, ...]) ->
     if isinstance(ends, (str, bytes)) or not isinstance(ends, Sequence) or len(ends) != 2:
         raise ValueError(
             f"the limits of {label} must be a pair like (0.1, 0.5), the least and the largest share, "
-            f"got {_validation.short(ends)}."
+            f"got {_validation.short_repr(ends)}."
         )
     least, most = (None if end is None else _validation.check_number(f"a limit of {label}", end) for end in ends)
     if least is not None and most is not None and least > most:
@@ -240,7 +240,7 @@ def _limit_rows_from_budget(cost: Any, budget: Any, names: tuple[str, ...]) -> l
             "cost on average, such as 1.5."
         )
     if not isinstance(cost, Mapping):
-        raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_validation.short(cost)}.")
+        raise TypeError(f"cost must be a dictionary like {{'A': 2.0}}, got {_validation.short_repr(cost)}.")
     most = _validation.check_number("budget", budget)
     coefficients = np.zeros(len(names))
     for arm, each in cost.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.estimates._rewards import CHANGED, OK, record
+from pmbandits.estimates._rewards import CHANGED, OK, record_reward_in_state
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
@@ -56,8 +56,8 @@ def pull_within_constraints(s: Any, proposed: int) -> int:
 
 @step("memory, int, float -> int", frees=True)
 def record_reward(memory: int, arm: int, reward: float) -> int:
-    """Record one reward of an arm; returns the code of ``estimates._rewards.record``: OK, CHANGED or why not."""
-    return record(unpack(memory), arm, reward)
+    """Record one reward of an arm; returns the code of ``record_reward_in_state``: OK, CHANGED or why not."""
+    return record_reward_in_state(unpack(memory), arm, reward)
 
 
 @step("memory, int, int -> int", frees=True)
@@ -105,7 +105,7 @@ def invalid_mixture_error(policy: str, mixture: FloatArray) -> RuntimeError:
     """The error to raise when the update kernel of a user's policy left something else than shares."""
     return RuntimeError(
         f"the kernel update of {policy} must leave shares in s.mix that are at least 0 and add up to 1, but it left "
-        f"{_validation.short(mixture.tolist())}, which adds up to {mixture.sum():.6g}."
+        f"{_validation.short_repr(mixture.tolist())}, which adds up to {mixture.sum():.6g}."
     )
 
 
@@ -139,7 +139,7 @@ def tell_many(memory: int, arms: IntArray, rewards: FloatArray) -> int:
     """
     s = unpack(memory)
     for j in range(arms.size):
-        code = record(s, arms[j], rewards[j])
+        code = record_reward_in_state(s, arms[j], rewards[j])
         if code != OK:
             return j + 1 if code == CHANGED else j
     return arms.size
@@ -194,7 +194,7 @@ def replay_events(
     s = unpack(memory)
     for j in range(arms.size):
         if rewards[j] == rewards[j]:
-            code[0] = record(s, arms[j], rewards[j])
+            code[0] = record_reward_in_state(s, arms[j], rewards[j])
             if code[0] != OK:
                 return j + 1 if code[0] == CHANGED else j
         else:
@@ -216,7 +216,11 @@ def record_active_and_inactive_rewards(memory: int, inactive_memory: int, arms: 
     """Record rewards of active arms (position ≥ 0) and of inactive ones (−1 − position); returns how many."""
     s, beside = unpack(memory), unpack(inactive_memory)
     for j in range(arms.size):
-        code = record(s, arms[j], rewards[j]) if arms[j] >= 0 else record(beside, -1 - arms[j], rewards[j])
+        code = (
+            record_reward_in_state(s, arms[j], rewards[j])
+            if arms[j] >= 0
+            else record_reward_in_state(beside, -1 - arms[j], rewards[j])
+        )
         if code != OK:
             return j
     return arms.size

@@ -81,7 +81,7 @@ class ArmLifecycle(MemoryBuilding):
                 raise ValueError(f"a policy can have {MAX_ARMS:,} arms, those that are retired included.")
             new = f"arm {k}" if name is None else name
             if not isinstance(new, str):
-                raise TypeError(f"the name of an arm is text, got {_validation.short(new)}.")
+                raise TypeError(f"the name of an arm is text, got {_validation.short_repr(new)}.")
             if new in self.names:
                 what = {PLAYS: "", PAUSED: f" (it is paused: resume({new!r}))", RETIRED: " (it is retired)"}
                 raise ValueError(f"there is an arm {new!r} already{what[self._arm_states()[self.names.index(new)]]}.")

@@ -159,7 +159,7 @@ class AskTell(ArmLifecycle):
         else:
             inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
             if inside.all():
-                known = [_validation.readable(name) for name in self.playing[:20]]
+                known = [_validation.escape_control_characters(name) for name in self.playing[:20]]
                 raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
             code = int(fill_next_arms_among(where, address, inside, out, shares))
         if roster is not None and code == OK:
@@ -170,7 +170,7 @@ class AskTell(ArmLifecycle):
         """An array with 1 for every arm that is not available in this call, and 0 for the others."""
         self._require_bound_policy()
         if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
-            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_validation.short(among)}.")
+            raise TypeError(f"among must be a list of arms, such as ['A', 'C'], got {_validation.short_repr(among)}.")
         places = self._arm_positions(list(among))
         if not places.size:
             raise ValueError("among is empty; name at least one arm that is available.")
@@ -237,7 +237,7 @@ class AskTell(ArmLifecycle):
     def _tell_by_ticket_or_arm(self, arm: Any, reward: Any, ticket: Any) -> None:
         """What ``tell`` does if it is not given both an arm and a reward."""
         if ticket is None and arm is not None:
-            raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
+            raise TypeError(f"rewards must be numbers, got {_validation.short_repr(reward)}.")
         if ticket is None:
             raise TypeError("tell needs an arm and its reward, or ticket=... and reward=...")
         if arm is not None:
@@ -487,7 +487,7 @@ def check_reward_array(rewards: Any) -> FloatArray:
     rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
     for reward in rewards:
         if not (_validation.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
-            raise TypeError(f"rewards must be numbers, got {_validation.short(reward)}.")
+            raise TypeError(f"rewards must be numbers, got {_validation.short_repr(reward)}.")
     return _validation.check_number_array(
         "rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards]
     )

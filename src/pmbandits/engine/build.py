@@ -30,7 +30,7 @@ from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import max_sketch_items as sketch_capacity
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.encoding import encode, has_single_peak, n_extrema
+from pmbandits.metrics.encoding import encode_metric, has_single_peak, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, unit_grid_denser_at_ends
 from pmbandits.mixtures._survival_table import MAX_KNOTS
 from pmbandits.state.layout import OWN_PREFIX, SIZES, memory_layout_for
@@ -130,7 +130,7 @@ class MemoryBuilding(ConfidenceChoice):
         if not isinstance(setup, Setup):
             raise TypeError(
                 f"setup of {type(self).__name__} must end with return Setup(...), but it returned "
-                f"{_validation.short(setup)}."
+                f"{_validation.short_repr(setup)}."
             )
         points = None
         if isinstance(support, (Binary, Finite)):
@@ -140,7 +140,7 @@ class MemoryBuilding(ConfidenceChoice):
         chosen = setup.confidence
         kind = "ball" if chosen is None else chosen.kind
         gaussian = isinstance(support, Real) and chosen is not None and chosen.mean_failure > 0.0
-        encoded, holder = encode(metric), holder_pair_as_state_numbers(metric, support)
+        encoded, holder = encode_metric(metric), holder_pair_as_state_numbers(metric, support)
         bounds_changes = chosen is not None and not isinstance(support, (Binary, Heavy)) and storage != "sketch"
         uses_chords = (  # for concave h with at most one peak that is not Lipschitz, or with KL bands
             bounds_changes

@@ -94,13 +94,13 @@ def mixture_utility_range(memory: Memory, mix: FloatArray) -> tuple[float, float
     low, middle, high = (float(value) for value in mixture_utility_with_bounds(memory, mix))
     if np.isnan(low):
         raise ValueError(
-            f"no distribution fits both the rewards and the promise of the support ({_tail_promise(memory)}); declare "
-            "a larger bound."
+            f"no distribution fits both the rewards and the promise of the support ({_tail_assumption_text(memory)}); "
+            "declare a larger bound."
         )
     return low, middle, high
 
 
-def _tail_promise(memory: Memory) -> str:
+def _tail_assumption_text(memory: Memory) -> str:
     if memory.moment_order > 0.0:
         return f"E|X|^{memory.moment_order:g} ≤ {memory.moment_bound:g}"
     return f"σ ≤ {memory.sub_gaussian_sigma:g}"

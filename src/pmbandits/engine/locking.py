@@ -52,7 +52,7 @@ class LockedMemory:
             known = {"metric": "metric", "names": "n_arms (or names)", "support": "support"}
             missing = [words for name, words in known.items() if getattr(self, name) in (None, ())]
             raise ValueError(
-                f"this {type(self).__name__} is a recipe: {_validation.listed(missing)} "
+                f"this {type(self).__name__} is a recipe: {_validation.join_with_and(missing)} "
                 f"{'is' if len(missing) == 1 else 'are'} missing. Give {'it' if len(missing) == 1 else 'them'}, "
                 "or call bind(metric, n_arms, support)."
             )

@@ -112,7 +112,7 @@ class Merging(TicketMethods):
 
     def _require_mergeable(self, other: Merging) -> None:
         if not isinstance(other, Merging):
-            raise TypeError(f"merge needs another policy, got {_validation.short(other)}.")
+            raise TypeError(f"merge needs another policy, got {_validation.short_repr(other)}.")
         self._require_bound_policy()
         other._require_bound_policy()
         if other is self:

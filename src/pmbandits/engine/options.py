@@ -156,12 +156,13 @@ def parse_estimates(estimates: str) -> tuple[str, float]:
         example = f"a number of rewards from 8 to {MAX_KEPT_REWARDS}, such as 'window:10000'"
         if name == "discount":
             example = "a number from 0.875 to below 1 (by 1e-9 or more), such as 'discount:0.999'"
-        raise ValueError(f"estimates={name!r} needs {example}; got {_validation.short(estimates)}.")
+        raise ValueError(f"estimates={name!r} needs {example}; got {_validation.short_repr(estimates)}.")
     sized = name != "exact" and size.isdecimal() and len(size) <= 7 and 8 <= int(size) <= 1 << 20
     if name not in DEFAULT_SIZES or (colon and not sized):
         raise ValueError(
             f"estimates must be 'exact', 'binned' or 'sketch', or one of these with a size from 8 to {1 << 20} such as "
-            f"'binned:4096', or, to forget, 'window:10000' or 'discount:0.999'; got {_validation.short(estimates)}."
+            f"'binned:4096', or, to forget, 'window:10000' or 'discount:0.999'; "
+            f"got {_validation.short_repr(estimates)}."
         )
     return name, int(size) if size else DEFAULT_SIZES[name]
 
@@ -183,7 +184,7 @@ def parse_detect(detect: str) -> tuple[str, float]:
     if name not in ("warn", "restart") or (colon and not level > 0.0):
         raise ValueError(
             "detect must be 'warn' or 'restart', or one of these with the probability of a false alarm, between 0 and "
-            f"1, such as 'restart:0.001'; got {_validation.short(detect)}."
+            f"1, such as 'restart:0.001'; got {_validation.short_repr(detect)}."
         )
     return name, level if colon else DEFAULT_FALSE_ALARM
 

@@ -94,7 +94,7 @@ class Policy(Saving, DeclaredOptions):
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MAX_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
-    _given_seed: int | None = option(default=0, alias="seed", check=_validation.seed)
+    _given_seed: int | None = option(default=0, alias="seed", check=_validation.check_seed)
     _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MAX_ARMS))
     _given_shares: Any = option(default=None, alias="shares", check=share_constraints.check_shares)
     _given_cost: Mapping[str, float] | None = option(default=None, alias="cost", check=share_constraints.check_cost)
@@ -149,7 +149,7 @@ class Policy(Saving, DeclaredOptions):
         self.check_options()
         if support is not None and not isinstance(support, Support):
             known = "Binary(), Finite(...), Interval(lo, hi), Real(sigma) or Heavy(order, bound)"
-            raise TypeError(f"support must be {known}, got {_validation.short(support)}.")
+            raise TypeError(f"support must be {known}, got {_validation.short_repr(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.epsilon = support, options.get("epsilon")
         if n_arms is None and names is not None:

@@ -60,7 +60,7 @@ def description_checksum(description: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _curve(metric: Distortion) -> list[float]:
+def _metric_values_at_points(metric: Distortion) -> list[float]:
     """h of a metric at points of [0, 1], by which a metric made from a function is known again."""
     return [float(value) for value in metric(np.linspace(0.0, 1.0, _CURVE_POINTS))]
 
@@ -95,7 +95,7 @@ class Saving(Explaining):
         try:
             metric: Any = clone.metric.to_dict()
         except ValueError:
-            metric = {"custom": repr(clone.metric), "values": _curve(clone.metric)}
+            metric = {"custom": repr(clone.metric), "values": _metric_values_at_points(clone.metric)}
         options = dict(clone.options)
         if not isinstance(options.get("confidence", ""), str):
             options["confidence"] = {"custom": repr(options["confidence"])}
@@ -282,9 +282,10 @@ def _read_policy_description(archive: Archive, label: str) -> dict[str, Any]:
     if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise DamagedFile("it has another format")
     if version > VERSION:
+        library = _validation.escape_control_characters(str(found.get("library")))[:40]
         raise ValueError(
-            f"{label} was written by a newer pmbandits ({_validation.readable(str(found.get('library')))[:40]}, format "
-            f"{version}); this one reads up to format {VERSION}: upgrade pmbandits."
+            f"{label} was written by a newer pmbandits ({library}, format {version}); "
+            f"this one reads up to format {VERSION}: upgrade pmbandits."
         )
     if set(found) != _KEYS:
         raise DamagedFile("its description is not complete")
@@ -315,7 +316,7 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
     options = dict(description["options"])
     if "custom" in description["metric"]:
         saved = str(description["metric"]["custom"])
-        shown = _validation.readable(saved)
+        shown = _validation.escape_control_characters(saved)
         if metric is None:
             raise ValueError(
                 f"{label} uses a metric made from a function, {shown}; give it again: load(path, metric=...)."
@@ -323,7 +324,7 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
         values = description["metric"].get("values")
         if not isinstance(values, list) or len(values) != _CURVE_POINTS or not all(map(_validation.is_number, values)):
             raise DamagedFile("it does not say what its metric is")
-        if repr(metric) != saved or not np.allclose(_curve(metric), values, rtol=1e-9, atol=1e-12):
+        if repr(metric) != saved or not np.allclose(_metric_values_at_points(metric), values, rtol=1e-9, atol=1e-12):
             raise ValueError(
                 f"{label} was saved with the metric {shown}, but {metric!r} was given"
                 f"{', which is another curve' if repr(metric) == saved else ''}; give the one that it was saved with."
@@ -352,7 +353,7 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
             support=Support.from_dict(description["support"]),
             names=None
             if description["names"] is None
-            else [_validation.readable(name) for name in description["names"]],
+            else [_validation.escape_control_characters(name) for name in description["names"]],
             seed=description["seed"],
             **options,
         )

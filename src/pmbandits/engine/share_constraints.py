@@ -37,7 +37,7 @@ def check_shares(name: str, value: Any) -> Any:
     if not isinstance(value, (str, Mapping, Limits, list, tuple)):
         raise TypeError(
             f"{name} must be text like 'A >= 10%; B + C <= 0.3' or a dictionary like {{'A': (0.1, 1.0)}}, "
-            f"got {_validation.short(value)}."
+            f"got {_validation.short_repr(value)}."
         )
     return value
 
@@ -45,7 +45,7 @@ def check_shares(name: str, value: Any) -> Any:
 def check_cost(name: str, value: Any) -> Any:
     """What a pull of each arm costs."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a dictionary like {{'A': 2.0}}, got {_validation.short(value)}.")
+        raise TypeError(f"{name} must be a dictionary like {{'A': 2.0}}, got {_validation.short_repr(value)}.")
     return dict(value)
 
 

@@ -97,14 +97,14 @@ class Forecast(NamedTuple):
             return f"There is no forecast of when {what} will be certain: some arm has not paid a reward yet."
         if not math.isfinite(self.rounds):
             return f"As things look now, {what} will never be certain with these confidence sets."
-        high = f"{_to_significant_digits(self.high)}" if math.isfinite(self.high) else "any number"
+        high = f"{_to_two_significant_digits(self.high)}" if math.isfinite(self.high) else "any number"
         return (
-            f"As things look now, {what} will be certain after about {_to_significant_digits(self.rounds)} more rounds "
-            f"(probably between {_to_significant_digits(self.low)} and {high})."
+            f"As things look now, {what} will be certain after about {_to_two_significant_digits(self.rounds)} more "
+            f"rounds (probably between {_to_two_significant_digits(self.low)} and {high})."
         )
 
 
-def _to_significant_digits(rounds: float) -> str:
+def _to_two_significant_digits(rounds: float) -> str:
     """A number of rounds as text, rounded to two significant digits."""
     size = 10 ** max(math.floor(math.log10(max(rounds, 1.0))) - 1, 0)
     return f"{round(rounds / size) * size:,}"

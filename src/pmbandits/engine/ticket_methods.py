@@ -133,7 +133,7 @@ class TicketMethods(AskTell):
             if self._fill_with_next_arms(out) != OK:
                 self._raise_invalid_choice()
             arm = int(out[0])
-            row = TicketRow(arm, propensity(self, arm), self._n_pulls_in_all(), time.time())
+            row = TicketRow(arm, propensity_of_chosen_arm(self, arm), self._n_pulls_in_all(), time.time())
             key = self._tickets.issue(row)
             return Ticket(key, arm, row.share, self.names[arm], row.round, row.at)
 
@@ -213,7 +213,9 @@ class TicketMethods(AskTell):
         if isinstance(older_than, timedelta):
             since = time.time() - _validation.check_within("older_than", older_than.total_seconds(), 0.0)
         elif not isinstance(older_than, (int, np.integer)) or isinstance(older_than, bool):
-            raise TypeError(f"older_than is a number of rounds or a timedelta, got {_validation.short(older_than)}.")
+            raise TypeError(
+                f"older_than is a number of rounds or a timedelta, got {_validation.short_repr(older_than)}."
+            )
         else:
             older_than = _validation.check_whole_number("older_than", older_than, 0)
         (value,) = self._checked_reward_list([reward])
@@ -275,7 +277,9 @@ class TicketMethods(AskTell):
             if row is None or row.reward is None:
                 known = tickets.was_issued(key)
                 why = "its reward is not remembered any more" if known else "this policy did not give it out"
-                raise ValueError(f"the reward of ticket {_validation.short(key)} cannot be corrected, because {why}.")
+                raise ValueError(
+                    f"the reward of ticket {_validation.short_repr(key)} cannot be corrected, because {why}."
+                )
             if row.reward != new:
                 self._replace_reward(row.arm, row.reward, new)
                 tickets.answered[key] = row._replace(reward=new)
@@ -348,7 +352,7 @@ class TicketMethods(AskTell):
         return self._with_lock(take)
 
 
-def propensity(policy: TicketMethods, arm: int) -> float:
+def propensity_of_chosen_arm(policy: TicketMethods, arm: int) -> float:
     """The propensity of the arm that was just chosen; see :class:`Ticket`."""
     return PropensityReader()(policy, arm)
 

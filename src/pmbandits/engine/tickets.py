@@ -164,7 +164,7 @@ class Tickets:
             if before is None and key in self.open:
                 new[key] = reward
             elif before is None and not self.was_issued(key):
-                raise ValueError(f"there is no ticket {_validation.short(key)}; this policy did not give it out.")
+                raise ValueError(f"there is no ticket {_validation.short_repr(key)}; this policy did not give it out.")
         return new
 
     def mark_answered(self, answers: dict[str, float]) -> None:
@@ -206,5 +206,5 @@ def ticket_id(ticket: Any) -> str:
     """The identifier of a ticket, which may be given as the ticket itself."""
     key = ticket.id if isinstance(ticket, Ticket) else ticket
     if not isinstance(key, str):
-        raise TypeError(f"a ticket is given by its id, which is text, got {_validation.short(ticket)}.")
+        raise TypeError(f"a ticket is given by its id, which is text, got {_validation.short_repr(ticket)}.")
     return key

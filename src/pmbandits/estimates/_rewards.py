@@ -1,8 +1,9 @@
 """Rewards on their way into a policy's memory: counted, kept one by one, or sketched.
 
-:func:`record` takes one reward in. It is also the only place that says when memory must grow: it refuses a reward for
-which memory is too small; the caller enlarges it, and tells it again. A policy that forgets frees it by forgetting
-(``_forgetting.py``); one that watches its arms also takes none from a change on until the change is dealt with.
+:func:`record_reward_in_state` takes one reward in. It is also the only place that says when memory must grow: it
+refuses a reward for which memory is too small; the caller enlarges it, and tells it again. A policy that forgets frees
+it by forgetting (``_forgetting.py``); one that watches its arms also takes none from a change on until the change is
+dealt with.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from pmbandits.state.linking import shared, step
 from pmbandits.supports import ATOM_TOLERANCE
 
 BINARY, FINITE, SAMPLES = range(3)  # how rewards are kept: 0 or 1, counts of atoms, or one by one
-# What ``record`` answers. CHANGED: it was taken in, and the arm has changed; that must be dealt with.
+# What ``record_reward_in_state`` answers. CHANGED: it was taken in, and the arm has changed; that must be dealt with.
 OK, BAD_ARM, BAD_REWARD, OUTSIDE, NEEDS_CAPACITY, CHANGED = range(6)
 TIMES, SPENT, CHANGES = range(3)  # of ``forgetting_counters``: forgettings, −ln(share of δ), changes found
 STALE = -1  # of ``n_sorted``: a sketch was compacted, so the pool must be laid out anew
 
 
 @step("state, int, float -> int")
-def record(s: Any, arm: int, reward: float) -> int:
+def record_reward_in_state(s: Any, arm: int, reward: float) -> int:
     """Take one reward in, or answer why not and leave everything as it was."""
     if arm < 0 or arm >= s.n_arms:
         return BAD_ARM

@@ -122,7 +122,7 @@ class Sketch:
         The error of ranks is then at most that of the worse part, plus what further compactions add.
         """
         if not isinstance(other, Sketch):
-            raise TypeError(f"a Sketch can take in another Sketch, got {_validation.short(other)}.")
+            raise TypeError(f"a Sketch can take in another Sketch, got {_validation.short_repr(other)}.")
         if other.k != self.k:
             raise ValueError(f"a sketch with k={self.k} cannot take in one with k={other.k}; make both with the same.")
         theirs = (other._header.copy(), other._items.copy(), other._stats.copy())
@@ -171,7 +171,7 @@ class Sketch:
         """The smallest number that is kept and whose ``cdf`` is at least u."""
         level = _validation.check_number_array("u", np.atleast_1d(u))
         if ((level < 0.0) | (level > 1.0)).any():
-            raise ValueError(f"u must lie in [0, 1], got {_validation.short(u)}.")
+            raise ValueError(f"u must lie in [0, 1], got {_validation.short_repr(u)}.")
         points, weights = self._items_or_raise()
         at = np.searchsorted(np.cumsum(weights), np.ceil(level * self.n - 1e-9), side="left")
         out = points[np.minimum(at, points.size - 1)]

@@ -23,7 +23,7 @@ from pmbandits.logs.log import Log as Log
 from pmbandits.logs.log import Rows as Rows
 from pmbandits.logs.log import Sample as Sample
 from pmbandits.logs.periods import PERIODS as PERIODS
-from pmbandits.logs.reading import read as read
+from pmbandits.logs.reading import read_log as read_log
 from pmbandits.logs.reading import read_samples as read_samples
 from pmbandits.logs.resolve import UnclearColumnsError as UnclearColumnsError
 from pmbandits.logs.row_report import MalformedRow as MalformedRow
@@ -31,5 +31,5 @@ from pmbandits.logs.row_report import RowReport as RowReport
 from pmbandits.logs.sniff import SniffedTable as SniffedTable
 from pmbandits.logs.sniff import sniff as sniff
 from pmbandits.logs.summary import N_PARTS as N_PARTS
-from pmbandits.logs.summary import coarsen as coarsen
+from pmbandits.logs.summary import coarsen_points as coarsen_points
 from pmbandits.logs.summary import merge_duplicates as merge_duplicates

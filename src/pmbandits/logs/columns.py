@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._validation import FloatArray, readable
+from pmbandits._validation import FloatArray, escape_control_characters
 from pmbandits.logs.conditions import Condition, parse_condition
 from pmbandits.logs.periods import PERIODS, floor_to_period
 
@@ -76,7 +76,7 @@ class ReadSettings:
 
     @property
     def conditions(self) -> list[Condition]:
-        """The conditions on rows, parsed; :func:`pmbandits.logs.reading.read` has put ``since`` among them."""
+        """The conditions on rows, parsed; :func:`pmbandits.logs.reading.read_log` has put ``since`` among them."""
         texts = [self.where] if isinstance(self.where, str) else self.where
         return [parse_condition(part) for text in texts for part in text.split(";") if part.strip()]
 
@@ -226,7 +226,9 @@ def find_column(name: str, known: list[str], source: str, what: str) -> int:
     near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.4)
     hint = f" Did you mean {known[plain.index(near[0])]!r}?" if near else ""
     listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
-    raise ValueError(f"{source} has no column {name!r} for the {what}; it has: {readable(listed)[:500]}.{hint}")
+    raise ValueError(
+        f"{source} has no column {name!r} for the {what}; it has: {escape_control_characters(listed)[:500]}.{hint}"
+    )
 
 
 def select_columns(settings: ReadSettings, known: list[str], source: str) -> ColumnSelection:

@@ -18,7 +18,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
-from pmbandits._validation import readable
+from pmbandits._validation import escape_control_characters
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, object_array, select_columns
 from pmbandits.logs.findings import Finding
 from pmbandits.logs.parse import collect_table_piece
@@ -157,7 +157,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
                 "Leave out columns of long texts."
             ) from None
         if "Empty CSV" not in str(error):
-            raise ValueError(f"cannot read {path.name}: {readable(str(error))[:300]}.") from None
+            raise ValueError(f"cannot read {path.name}: {escape_control_characters(str(error))[:300]}.") from None
     collector.rows += len(wrong_width_lines)
 
 

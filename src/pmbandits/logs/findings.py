@@ -63,12 +63,12 @@ def likely_codes_for_missing(log: Log, loss: bool) -> list[float]:
 
 def check_rewards(log: Log) -> Iterator[Finding]:
     """What is strange about the arms and rewards of a log."""
-    yield from _check_names([arm.name for arm in log.arms], log.outcomes)
-    yield from _check_constants(log)
-    yield from _check_vanished(log)
+    yield from _check_similar_names([arm.name for arm in log.arms], log.outcomes)
+    yield from _check_constant_arms(log)
+    yield from _check_vanished_arms(log)
 
 
-def _check_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
+def _check_similar_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
     spellings: dict[str, list[str]] = {}
     for name in names:
         spellings.setdefault(normalised_spelling(name), []).append(name)
@@ -100,7 +100,7 @@ def normalised_spelling(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
-def _check_constants(log: Log) -> Iterator[Finding]:
+def _check_constant_arms(log: Log) -> Iterator[Finding]:
     constant = [arm for arm in log.arms if arm.x.size == 1 and arm.n >= _FEWEST_CONSTANT]
     kept = "They were compared as they are."
     if len(constant) == len(log.arms) and len({float(arm.x[0]) for arm in constant}) == 1:
@@ -118,7 +118,7 @@ def _check_constants(log: Log) -> Iterator[Finding]:
         )
 
 
-def _check_vanished(log: Log) -> Iterator[Finding]:
+def _check_vanished_arms(log: Log) -> Iterator[Finding]:
     rows = log.kept_rows
     if rows is None or rows.time is None or len(log.arms) < 2:
         return

@@ -23,7 +23,7 @@ from pmbandits.logs.resolve import fill_in_settings
 from pmbandits.logs.row_report import NO_REWARDS, RewardCollector
 
 
-def read(
+def read_log(
     data: Any,
     *,
     arm: str | None = None,
@@ -188,7 +188,7 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any], settin
     for name, rewards in data.items():
         if isinstance(rewards, (str, bytes)) or not _validation.is_list(rewards) or getattr(rewards, "ndim", 1) != 1:
             raise TypeError(
-                f"the rewards of arm {str(name)!r} must be a list of numbers, got {_validation.short(rewards)}."
+                f"the rewards of arm {str(name)!r} must be a list of numbers, got {_validation.short_repr(rewards)}."
             )
         values, problems = parse_numbers(rewards, settings)
         for at in np.flatnonzero(problems).tolist():

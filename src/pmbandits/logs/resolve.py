@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits._validation import readable
+from pmbandits._validation import escape_control_characters
 from pmbandits.logs.columns import ReadSettings
 from pmbandits.logs.conditions import parse_condition
 from pmbandits.logs.findings import Finding
@@ -31,18 +31,18 @@ class UnclearColumnsError(ValueError):
             if getattr(settings, name) is not None or (sure and likely[:1] == list(candidates[:1])):
                 continue
             self.unclear[name] = likely
-            parts.append(f"{what}: {_either(likely) or 'none looks like it'}")
+            parts.append(f"{what}: {_join_with_or(likely) or 'none looks like it'}")
             first = likely[0] if likely else "NAME"
             words.append(f"--{name} {shlex.quote(first)}")
             code.append(f"{name}={first!r}")
         listed = ", ".join(found.columns[:20]) + (", …" if len(found.columns) > 20 else "")
         super().__init__(
             f"{source}: which column {'; and which '.join(parts)}? Say it, for example with {' '.join(words)} "
-            f"({', '.join(code)} in Python). The columns are: {readable(listed)[:500]}."
+            f"({', '.join(code)} in Python). The columns are: {escape_control_characters(listed)[:500]}."
         )
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_with_or(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
@@ -85,7 +85,7 @@ def _since_as_condition(settings: ReadSettings, found: SniffedTable, source: str
     dates = [name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date]
     column = settings.time or (dates[0] if len(dates) == 1 else None)
     if column is None:
-        could = f"it could be {_either(dates)}" if dates else "no column has dates"
+        could = f"it could be {_join_with_or(dates)}" if dates else "no column has dates"
         raise ValueError(f"{source}: since={settings.since!r} needs the column that says when: --time NAME; {could}.")
     condition = f"{column} >= {settings.since}"
     parse_condition(condition)

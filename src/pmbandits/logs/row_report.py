@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._validation import FloatArray, readable
+from pmbandits._validation import FloatArray, escape_control_characters
 from pmbandits.logs.columns import UnitsAndTimes
 from pmbandits.logs.findings import Finding, normalised_spelling
 
@@ -159,7 +159,7 @@ class RewardCollector(ABC):
 
     def arm_index(self, name: str) -> int:
         """The index of an arm by its name (added if new); control characters in the name are escaped."""
-        name = readable(name)
+        name = escape_control_characters(name)
         if self.same_names:
             name = self._spellings.setdefault(normalised_spelling(name), name)
         if name not in self.arm_indices:
@@ -191,8 +191,8 @@ class RewardCollector(ABC):
     def keep_malformed_example(self, order: int, where: str, reason: str, text: str) -> None:
         """Keep a row that cannot be used as an example, if it is among the first few by ``order``."""
         if len(self.examples) < MOST_EXAMPLES or order < self.examples[-1][0]:
-            text = readable(text if len(text) <= 40 else text[:39] + "…")
-            self.examples.append((order, MalformedRow(readable(where), reason, text)))
+            text = escape_control_characters(text if len(text) <= 40 else text[:39] + "…")
+            self.examples.append((order, MalformedRow(escape_control_characters(where), reason, text)))
             self.examples.sort(key=lambda pair: pair[0])
             del self.examples[MOST_EXAMPLES:]
 
@@ -205,7 +205,7 @@ class RewardCollector(ABC):
         """The report on all rows; raises an error if none is usable."""
         shown = tuple(example for _, example in self.examples)
         row_report = RowReport(
-            readable(source),
+            escape_control_characters(source),
             self.rows,
             self.used,
             self.empty,

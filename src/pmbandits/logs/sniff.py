@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pmbandits._validation import readable
+from pmbandits._validation import escape_control_characters
 from pmbandits.logs.files import (
     file_kind,
     open_maybe_gzip,
@@ -83,7 +83,7 @@ class SniffedTable:
 
 
 def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
-    """The first rows of a file (or of a sheet of a workbook), read as :func:`pmbandits.logs.read` reads it.
+    """The first rows of a file (or of a sheet of a workbook), read as :func:`pmbandits.logs.read_log` reads it.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "log.csv"
@@ -105,8 +105,10 @@ def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
 
 def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> SniffedTable:
     """The first rows of a table, given as cells."""
-    columns = [readable(name) for name in columns]
-    texts = [["" if cell is None else readable(str(cell))[:_LONGEST_CELL] for cell in row] for row in rows]
+    columns = [escape_control_characters(name) for name in columns]
+    texts = [
+        ["" if cell is None else escape_control_characters(str(cell))[:_LONGEST_CELL] for cell in row] for row in rows
+    ]
     shown = tuple(tuple(islice(chain(row, repeat("")), len(columns))) for row in texts)
     return _guess_columns(tuple(columns), shown)
 

@@ -88,7 +88,7 @@ class RewardSummary:
 def _points_of_sketch(sketch: Sketch) -> tuple[FloatArray, FloatArray, float]:
     """Distinct points of a sketch, how many rewards each stands for, and the error of any rank as a share."""
     kept, weights = sketch.items()
-    x, counts, moved = coarsen(*merge_duplicates(kept, weights.astype(np.float64)), _MOST_POINTS)
+    x, counts, moved = coarsen_points(*merge_duplicates(kept, weights.astype(np.float64)), _MOST_POINTS)
     if sketch.n:  # the ends are known
         x = np.concatenate(([sketch.least], x[1:-1], [sketch.most])) if x.size > 1 else x
     return x, counts, sketch.rank_error(_SKETCH_FAILURE) + moved
@@ -100,7 +100,7 @@ def merge_duplicates(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
     return points, np.asarray(np.bincount(place, weights=weights, minlength=points.size), dtype=np.float64)
 
 
-def coarsen(
+def coarsen_points(
     x: FloatArray, weights: FloatArray, most: int, *, denser_at_ends: bool = False
 ) -> tuple[FloatArray, FloatArray, float]:
     """At most ``most`` points, each standing for its neighbours; their weights; and how far that moves a rank.

@@ -177,7 +177,7 @@ _MEAN_OF = re.compile(
 )
 
 
-def _quantile(statement: str) -> Preference | None:
+def _quantile_preference(statement: str) -> Preference | None:
     """The quantile that a statement such as "p95" or "the 95th percentile" means."""
     found = _QUANTILE.fullmatch(statement.strip().lower())
     percent = float(found[1] or found[2]) if found else 0.0
@@ -187,7 +187,7 @@ def _quantile(statement: str) -> Preference | None:
     return Preference(f"the {percent:g} % quantile", VaR(round(percent / 100.0, 12)), words, "quantile")
 
 
-def _mean_of(statement: str) -> Preference | None:
+def _mean_preference(statement: str) -> Preference | None:
     """The average of something that should be small or large, such as "minimise cost"."""
     found = _MEAN_OF.fullmatch(re.sub(r"\s+", " ", statement.strip().lower()))
     if not found:
@@ -210,7 +210,7 @@ def as_preference(given: object) -> Preference:
     if not isinstance(given, str):
         raise TypeError(
             f"metric must be a preference metric such as GiniDeviation(), its name, or words such as 'avoid the worst "
-            f"10 %', got {_validation.short(given)}."
+            f"10 %', got {_validation.short_repr(given)}."
         )
     try:
         return Preference("", metric(given), "")
@@ -271,7 +271,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         raise TypeError(f"say what you value in words, such as 'avoid the worst 10 %', got {statement!r}.")
     if len(statement) > MAX_STATEMENT:
         raise ValueError(f"a statement has up to {MAX_STATEMENT:,} letters, got {len(statement):,}; say it shorter.")
-    if found := _quantile(statement):
+    if found := _quantile_preference(statement):
         return found
     weighted = split_weighted_phrase(statement)
     if weighted:
@@ -296,7 +296,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         if entry.key == key:
             _require_all_numbers_used(statement, numbers, entry)
             return entry
-    if found := _mean_of(statement):
+    if found := _mean_preference(statement):
         return found
     nearest = difflib.get_close_matches(statement.lower(), [p.statement for p in entries], 3, 0.3)
     listed = "; ".join(dict.fromkeys((*nearest, *(p.statement for p in entries))))

@@ -112,7 +112,7 @@ class Distortion(DistortionFunction):
         UpperCVaR(c=0.9)
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-            raise ValueError(f"a metric is described by a table with a 'name', got {_validation.short(data)}.")
+            raise ValueError(f"a metric is described by a table with a 'name', got {_validation.short_repr(data)}.")
         parameters = {str(k): v for k, v in data.items() if k != "name"}
         if data["name"] != "sum":
             return build_metric(data["name"], (), parameters)
@@ -124,7 +124,7 @@ class Distortion(DistortionFunction):
             if not isinstance(term, Mapping) or set(term) != {"weight", "metric"}:
                 raise ValueError(
                     f"term {k} of a 'sum' metric must have exactly 'weight' and 'metric', got "
-                    f"{_validation.short(term)}."
+                    f"{_validation.short_repr(term)}."
                 )
             weight = _validation.check_number(f"weight of term {k}", term["weight"])
             parts += [(weight * c, d) for c, d in Distortion.from_dict(term["metric"]).terms]
@@ -185,8 +185,8 @@ class Distortion(DistortionFunction):
             if isinstance(other, (int, float)) and other == 0:  # sum([...]) starts from 0
                 return self
             raise TypeError(
-                f"only a distortion can be added to a distortion, got {_validation.short(other)}; with a constant, "
-                "h(0) would not be 0."
+                f"only a distortion can be added to a distortion, got {_validation.short_repr(other)}; with a "
+                "constant, h(0) would not be 0."
             )
         return linear_combination([*self.terms, *((sign * c, d) for c, d in other.terms)])
 
@@ -263,20 +263,20 @@ class Combination(Distortion):
     def _h(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_h", u)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_h_change_from_1", v)
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_negative_dual_h", v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_dh", u)
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_dh_change_from_1", v)
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_negative_dual_dh", v)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
         return self._weighted_sum("_d2h", u)
 
-    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
-        return self._weighted_sum("_d2h_change_from_1", v)
+    def _negative_dual_d2h(self, v: FloatArray) -> FloatArray:
+        return self._weighted_sum("_negative_dual_d2h", v)
 
     def _shape_tolerance_scale(self) -> float:
         grid = unit_grid_denser_at_ends()

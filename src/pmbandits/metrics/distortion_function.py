@@ -63,7 +63,7 @@ class DistortionFunction(ABC):
     def _h(self, u: FloatArray) -> FloatArray:
         """h(u)."""
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         """h(1 − v) − h(1), accurate for small v: what the left tail contributes."""
         return self._h(1.0 - v) - self._h(np.ones(1))
 
@@ -76,7 +76,7 @@ class DistortionFunction(ABC):
         """Whether h' is a formula and not a difference quotient."""
         return type(self)._dh is not DistortionFunction._dh
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
         """The derivative of h(1 − v) in v."""
         return -self._dh(1.0 - v)
 
@@ -87,7 +87,7 @@ class DistortionFunction(ABC):
         out: FloatArray = (self._dh(hi) - self._dh(lo)) / (hi - lo)
         return out
 
-    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_d2h(self, v: FloatArray) -> FloatArray:
         """The second derivative of h(1 − v) in v."""
         return self._d2h(1.0 - v)
 
@@ -225,7 +225,7 @@ class DistortionFunction(ABC):
     def _call_elementwise(self, function: ArrayFunction, u: Any) -> Any:
         array: Any = np.float64(u) if type(u) is float else _validation.to_float_array("u", u, what="numbers")
         if not ((array >= 0.0) & (array <= 1.0)).all():
-            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_validation.short(u)}.")
+            raise ValueError(f"a distortion takes probabilities in [0, 1], got {_validation.short_repr(u)}.")
         with np.errstate(all="ignore"):
             out = function(np.atleast_1d(array))
         return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)

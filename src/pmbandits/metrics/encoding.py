@@ -92,7 +92,7 @@ _family_formula = dispatch_table(
 # ---- from a metric to its array ---------------------------------------------------------------------------
 
 
-def encode(metric: Distortion) -> FloatArray:
+def encode_metric(metric: Distortion) -> FloatArray:
     """A distortion as one array of numbers for compiled code.
 
     Functions of the user, and families that are not of this package, become a table of h. It is refined until h is
@@ -114,7 +114,9 @@ def encode(metric: Distortion) -> FloatArray:
             without_formula.append((c, d))
     table = np.zeros((0, _PAIR))
     if without_formula:
-        table = _tabulate_until_linear(lambda u: sum((c * d._h(u) for c, d in without_formula), np.zeros_like(u)))
+        table = _tabulate_until_interpolation_is_accurate(
+            lambda u: sum((c * d._h(u) for c, d in without_formula), np.zeros_like(u))
+        )
         terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
     extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
@@ -129,7 +131,7 @@ def encode(metric: Distortion) -> FloatArray:
     return np.ascontiguousarray(np.concatenate(list(parts)))
 
 
-def _tabulate_until_linear(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _tabulate_until_interpolation_is_accurate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """(u, h(u)) with points added where a straight line between neighbours misses h."""
     u = unit_grid_denser_at_ends(2049)
     with np.errstate(all="ignore"):
@@ -224,14 +226,14 @@ def h_slope(h: FloatArray, u: float, slope_step: float) -> float:
 
 
 @step("floats -> bool")
-def is_one_family(h: FloatArray) -> bool:
+def is_multiple_of_one_family(h: FloatArray) -> bool:
     """Whether h is a multiple of one family's formula: no sum, and no table. Then :func:`one_family_value` is h."""
     return h[_N_TERMS] == 1.0 and h[_FAMILY] != TABLE
 
 
 @step("floats, float -> float")
 def one_family_value(h: FloatArray, u: float) -> float:
-    """h(u) of a multiple of one family's formula, without the walk over terms; see :func:`is_one_family`."""
+    """h(u) of a multiple of one family's formula, without the walk over terms (:func:`is_multiple_of_one_family`)."""
     return h[_WEIGHT] * _family_formula(int(h[_FAMILY]), min(max(u, 0.0), 1.0), h[_PARAMETER_1], h[_PARAMETER_2])
 
 

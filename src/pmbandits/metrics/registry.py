@@ -36,7 +36,7 @@ def metric(name: str, /, **parameters: Any) -> Distortion:
     Mean() - 0.5*GiniDeviation()
     """
     if not isinstance(name, str):
-        raise TypeError(f"a metric's name must be text, got {_validation.short(name)}.")
+        raise TypeError(f"a metric's name must be text, got {_validation.short_repr(name)}.")
     if len(name) > MAX_METRIC_TEXT:
         raise ValueError(f"a metric as text has up to {MAX_METRIC_TEXT:,} letters, got {len(name):,}.")
     name = _COLON.sub(r"\1(\2)", name)

@@ -23,7 +23,7 @@ class UserFunction:
     def __init__(self, function: Callable[[Any], Any], label: str) -> None:
         if not callable(function):
             raise TypeError(
-                f"from_function needs a function of one number in [0, 1], got {_validation.short(function)}."
+                f"from_function needs a function of one number in [0, 1], got {_validation.short_repr(function)}."
             )
         self.function, self.label = function, label
         try:

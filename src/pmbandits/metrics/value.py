@@ -98,7 +98,7 @@ def _lattice_utility(metric: DistortionFunction, distribution: ScipyDistribution
             inside = k >= bound if lower else k < bound
             with np.errstate(all="ignore"):
                 tail = distribution.lattice_tail_probabilities(k[inside], lower) if inside.any() else np.zeros(0)
-                part = float((metric._h_change_from_1(tail) if lower else metric._h(tail)).sum())
+                part = float((metric._negative_dual_h(tail) if lower else metric._h(tail)).sum())
             blocks.append(abs(part))
             sums.append((sums[-1] if sums else 0.0) + part)
             settled = tail.size > 0 and tail[-1] < small and abs(part) <= 1e-17 * max(abs(sums[-1]), 1e-300)

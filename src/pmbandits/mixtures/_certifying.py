@@ -42,7 +42,12 @@ from pmbandits.confidence._bounds import (
     utility_bound,
 )
 from pmbandits.confidence._envelopes import BALL, INTERVAL, KL_BAND
-from pmbandits.confidence._joint_bernoulli import TANGENTS, fill_joint_set, joint_bernoulli_bounds, tangent_cost_at
+from pmbandits.confidence._joint_bernoulli import (
+    TANGENTS,
+    fill_tangents_of_all_arms,
+    joint_bernoulli_bounds,
+    tangent_cost_at,
+)
 from pmbandits.confidence._kl_bands import fill_kl_band
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import share_of_ones
@@ -78,7 +83,7 @@ def set_confidence_radius(s: State, i: int, r: float) -> None:
 
 
 @shared("state -> none")
-def compute_rival_mixture(s: State) -> None:
+def set_rival_mixture(s: State) -> None:
     """Write the mixture with the largest possible utility to ``s.rival_mixture``."""
     k = s.n_arms
     if s.metric_shape == CONVEX:
@@ -117,7 +122,7 @@ def uses_joint_bernoulli_set(s: State) -> bool:
 
 
 @shared("state -> none")
-def compute_information_gains(s: State) -> None:
+def set_information_gains(s: State) -> None:
     """Write to ``s.certify_gain`` √(n·information) to the power 3/2, for the chances where the mixture loses most.
 
     The information is ln M of the arm at its worst chance. Pulls where this gain/n^(3/2) is largest then make it equal
@@ -128,7 +133,9 @@ def compute_information_gains(s: State) -> None:
     for i in range(k):  # ln 1/δ of an interval, from its radius
         each = min(each, s.n_rewards[i] * s.radius[i] - 0.5 * math.log(4.0 * s.n_rewards[i]))
     rest, budget = max(0.2, 1.0 - 2.0 / k), max(each - math.log(k), 1.0)
-    fill_joint_set(s.counts[:, 1].copy(), s.n_rewards, rest, budget - (k - 1) * math.log(rest), chances, costs)
+    fill_tangents_of_all_arms(
+        s.counts[:, 1].copy(), s.n_rewards, rest, budget - (k - 1) * math.log(rest), chances, costs
+    )
     joint_bernoulli_bounds(s.h, s.mix, chances, costs, budget, worst)
     for i in range(k):
         cost = (
@@ -140,17 +147,17 @@ def compute_information_gains(s: State) -> None:
 
 
 @shared("state -> none")
-def compute_certification_gains(s: State) -> None:
+def set_certification_gains(s: State) -> None:
     """Write to ``s.certify_gain`` what the certified regret would fall by if an arm were known, times √n."""
     update_confidence_sets(s)
     if uses_joint_bernoulli_set(s):
-        compute_information_gains(s)
+        set_information_gains(s)
         return
     has_rival_mixture = s.storage_mode != BINARY and (
         s.metric_shape == CONVEX or (s.metric_shape == CONCAVE and (s.set_kind != BALL or s.bounded == 0))
     )
     if has_rival_mixture:
-        compute_rival_mixture(s)
+        set_rival_mixture(s)
     most, least = rival_utility_upper_bound(s, has_rival_mixture), utility_bound(s, s.mix, PESSIMISTIC)
     alone = np.zeros(s.n_arms)
     for i in range(s.n_arms):
@@ -182,7 +189,7 @@ def arm_with_largest_certification_gain(s: State) -> int:
     for i in range(s.n_arms):
         n_at_last_update += s.certify_n_rewards[i]
     if s.rewards >= n_at_last_update + max(n_at_last_update // RECOMPUTE_FRACTION, 1):
-        compute_certification_gains(s)
+        set_certification_gains(s)
     spent = 0
     for i in range(s.n_arms):
         spent += s.certify_pulls[i]
@@ -214,5 +221,5 @@ def arm_to_certify_if_due(s: State) -> int:
 def fill_certification_gains(memory: int, out: FloatArray) -> None:
     """Write to ``out`` what the certified regret would fall by if an arm's distribution were known, times √n."""
     s = unpack(memory)
-    compute_certification_gains(s)
+    set_certification_gains(s)
     copy_numbers_into(out, s.certify_gain)

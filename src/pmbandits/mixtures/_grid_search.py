@@ -29,7 +29,7 @@ from pmbandits.mixtures._index import (
     set_current_grid_point,
 )
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
-from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, is_look_ahead_due, stays_most_optimistic
+from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, does_mix_stay_most_optimistic, is_look_ahead_due
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -131,7 +131,7 @@ def update_optimistic_grid_mixture(s: State) -> None:
     else:
         set_current_grid_point(s, grid_point_with_largest_index(s, used))
     if is_look_ahead_due(s):
-        adjust_look_ahead_length(s, stays_most_optimistic(s))
+        adjust_look_ahead_length(s, does_mix_stay_most_optimistic(s))
 
 
 @shared("state -> none")

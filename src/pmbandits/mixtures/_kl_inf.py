@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, kl
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX, bernoulli_kl_divergence
 from pmbandits.metrics.encoding import (
     extremum_location,
     h_slope,
     h_value,
-    is_one_family,
+    is_multiple_of_one_family,
     n_extrema,
     one_family_slope,
     one_family_value,
@@ -143,7 +143,7 @@ def fill_influence_at_knots(
     The share of rewards after the j-th of these knots is ``survival[j]``.
     """
     phi[at[0]] = 0.0
-    last, value, slope, alone = -1.0, 0.0, 0.0, is_one_family(h)
+    last, value, slope, alone = -1.0, 0.0, 0.0, is_multiple_of_one_family(h)
     total = knots[0] * h_value(h, 1.0)
     for j in range(m - 1):
         if survival[j] != last:  # a distribution of few rewards has few levels
@@ -312,7 +312,7 @@ def bernoulli_kl_also_at_0_and_1(p: float, q: float) -> float:
         return 0.0 if p <= 0.0 else UNREACHABLE_KL
     if q >= 1.0:
         return 0.0 if p >= 1.0 else UNREACHABLE_KL
-    return kl(p, q)
+    return bernoulli_kl_divergence(p, q)
 
 
 @step("floats, float, float, bool -> float")

@@ -12,7 +12,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.confidence._bounds import bernoulli_interval_lower, bernoulli_interval_upper
-from pmbandits.confidence._envelopes import radius_after
+from pmbandits.confidence._envelopes import confidence_radius_after
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_max, h_min, h_value
 from pmbandits.mixtures._index import ROUNDING_MARGIN, TIE, dot
@@ -57,8 +57,8 @@ def intervals_kept_for_next_rewards(s: State, ahead: int) -> tuple[FloatArray, F
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
         n, ones = s.n_rewards[i] + ahead, s.counts[i, 1]
-        low[i] = bernoulli_interval_lower(kind, (ones + ahead) / n, radius_after(s, n))
-        high[i] = bernoulli_interval_upper(kind, ones / n, radius_after(s, n))
+        low[i] = bernoulli_interval_lower(kind, (ones + ahead) / n, confidence_radius_after(s, n))
+        high[i] = bernoulli_interval_upper(kind, ones / n, confidence_radius_after(s, n))
     return low, high
 
 
@@ -68,7 +68,7 @@ def widest_intervals_in_next_rewards(s: State, ahead: int) -> tuple[FloatArray, 
     k, kind = s.n_arms, s.set_kind
     low, high = np.empty(k), np.empty(k)
     for i in range(k):
-        n, ones, r = s.n_rewards[i] + ahead, s.counts[i, 1], radius_after(s, s.n_rewards[i])
+        n, ones, r = s.n_rewards[i] + ahead, s.counts[i, 1], confidence_radius_after(s, s.n_rewards[i])
         low[i] = bernoulli_interval_lower(kind, ones / n, r)
         high[i] = bernoulli_interval_upper(kind, (ones + ahead) / n, r)
     return low, high
@@ -115,7 +115,7 @@ def utility_lead_lower_bound(
 
 
 @shared("state -> bool")
-def stays_most_optimistic(s: State) -> bool:
+def does_mix_stay_most_optimistic(s: State) -> bool:
     """Whether the current mixture stays the most optimistic one for the next ``look_ahead`` rewards of each arm."""
     ahead, current = s.look_ahead, s.current_point
     mine, peak = s.grid[current], s.max_h

@@ -16,7 +16,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
-from pmbandits.metrics.encoding import h_slope, h_value, is_one_family, one_family_slope
+from pmbandits.metrics.encoding import h_slope, h_value, is_multiple_of_one_family, one_family_slope
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent_in_place
 from pmbandits.state.arrays import copy_numbers_into
 from pmbandits.state.linking import make_pointer_getter, shared, step
@@ -244,7 +244,7 @@ def fill_h_slopes_by_cell(
     s: State, above: FloatArray, slope_step: float, h_slopes: FloatArray, weighted_slopes: FloatArray
 ) -> None:
     """h' and width·h' of each cell, where the mixture's survival is ``above``."""
-    last, slope, alone = -1.0, 0.0, is_one_family(s.h)
+    last, slope, alone = -1.0, 0.0, is_multiple_of_one_family(s.h)
     for c in range(s.n_knots - 1):
         if above[c] != last:
             last = above[c]
@@ -296,7 +296,7 @@ def directional_utility_slope(
     s: State, above: FloatArray, direction: FloatArray, step_length: float, slope_step: float, h_slopes: FloatArray
 ) -> float:
     """The slope of U_h in a direction after ``step_length``; and h' there, in cells that change."""
-    total, alone = 0.0, is_one_family(s.h)
+    total, alone = 0.0, is_multiple_of_one_family(s.h)
     for c in range(s.n_knots - 1):
         if direction[c] != 0.0:
             here = above[c] + step_length * direction[c]

@@ -1,7 +1,7 @@
 """Kernels of the interior point method: all of a step except h, which Python evaluates between two calls.
 
-``advance`` judges the mixture that was tried, and works out its value and the bounds that its tangent planes give. Then
-it finds the next step, and the mixture to try. Everything that it knows is in one :class:`Work`.
+``advance_interior_point`` judges the mixture that was tried, and works out its value and the bounds that its tangent
+planes give. Then it finds the next step, and the mixture to try. Everything that it knows is in one :class:`Work`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pmbandits.optimize._newton_step import (
     eliminate_equalities,
     factorise_newton_matrix,
     solve_newton_step,
-    stiffness_roots,
+    square_roots_of_stiffness,
 )
 from pmbandits.state.compile import inner_kernel, kernel
 
-# What ``advance`` returns: Python evaluates h, looks at the split or at multipliers, or ends.
+# What ``advance_interior_point`` returns: Python evaluates h, looks at the split or at multipliers, or ends.
 EVALUATE, TURN, STALLED, DONE = 0, 1, 2, 3
 
 _BARRIER_SHRINK = 0.1  # the factor by which τ shrinks once the steps have nearly arrived
@@ -190,7 +190,7 @@ def _barrier_merit(w, rounded, shares, length):
 
 
 @inner_kernel
-def _arrive(w):
+def _judge_trial_mixture(w):
     """Judge the mixture that was tried. If it will do, go there: its value, bounds, and new multipliers."""
     number = w.numbers
     value, rounded, tangent = _trial_values_and_tangent_height(w, number[at.MU])
@@ -296,7 +296,7 @@ def _move_corner_multipliers(w, k, change, mu):
 
 
 @inner_kernel
-def _depart(w):
+def _set_next_step_and_trial(w):
     """The next step, and the first mixture to try along it; false if there is none."""
     number, a, n, first_limit = w.numbers, w.weights, w.weights.size, w.cell_widths.size + w.kinks.shape[0]
     tau, mu = number[at.TAU], number[at.MU]
@@ -304,7 +304,7 @@ def _depart(w):
     for f in range(w.bound.size):
         for i in range(n):
             pull[i] += w.rows[i, first_limit + f] * tau / w.slack[f]
-    matrix, order, size = factorise_newton_matrix(w, stiffness_roots(w))
+    matrix, order, size = factorise_newton_matrix(w, square_roots_of_stiffness(w))
     ahead = w.gradient
     if mu > 0.0:
         ahead = np.empty(n)
@@ -352,10 +352,10 @@ def _fill_trial_mixture(w):
 
 
 @kernel
-def advance(w, arrived):
+def advance_interior_point(w, arrived):
     """Arrive at the mixture that was tried, unless that is done already, and set out for the next one to try."""
     if not arrived:
-        code = _arrive(w)
+        code = _judge_trial_mixture(w)
         if code != TURN or (w.p.size > 0 and largest_entry(w.p) > TURN_ABOVE):
             return code
-    return EVALUATE if _depart(w) else DONE
+    return EVALUATE if _set_next_step_and_trial(w) else DONE

@@ -49,7 +49,7 @@ def eliminate_equalities(w):
 
 
 @inner_kernel
-def stiffness_roots(w):
+def square_roots_of_stiffness(w):
     """The root of how stiff V is in each cell; then of corners inside panels, and of limits."""
     cells, n_kinks, mu = w.cell_widths.size, w.kinks.shape[0], w.numbers[at.MU]
     out = np.empty(w.rows.shape[1])

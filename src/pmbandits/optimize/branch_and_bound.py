@@ -123,7 +123,7 @@ class _Decomposition:
         """The convex part at 1 − v less that at 1, for small v: no digits are lost, however steep h is at 1."""
         out = np.zeros_like(v)
         for _, last, _, s0, _, s1 in self.convex_intervals:
-            out += self.smooth.h_change_from_1(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
+            out += self.smooth.negative_dual_h(v) + s0 * v if last == 1.0 else -(s1 - s0) * v
         return out
 
     def _range_of_formula_near_1(self) -> float:

@@ -11,7 +11,7 @@ from pmbandits.optimize.concave import maximise_concave
 from pmbandits.optimize.problem import ACCURACY, MAX_REFINEMENTS, TIE, Problem, gap_with_extrapolated_tails
 from pmbandits.optimize.result import OracleResult
 from pmbandits.tables.crossings import N_NODES
-from pmbandits.tables.from_distributions import refined
+from pmbandits.tables.from_distributions import refine_for_gradient
 from pmbandits.tables.survival_table import SurvivalTable
 
 
@@ -21,7 +21,7 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     allowed = simplex_polytope(table.n_arms) if polytope is None else polytope
     start = np.full(table.n_arms, 1.0 / table.n_arms)  # a hint only: it need not be allowed
     if table.atoms is None:
-        table = refined(table, metric, start)
+        table = refine_for_gradient(table, metric, start)
     found = None
     for _ in range(MAX_REFINEMENTS):
         found = maximise_concave(metric, table, start, accuracy=ACCURACY, scale=problem.scale, polytope=polytope)
@@ -29,7 +29,7 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
         if table.atoms is not None:
             break
         # The panels were not made for this mixture, and its slopes are what the gap is made of.
-        finer = refined(table, metric, found.weights)
+        finer = refine_for_gradient(table, metric, found.weights)
         if finer.n_cells == table.n_cells:
             break
         table = finer
@@ -103,7 +103,7 @@ def _sparsest_best_mixture(
     below, above = table.rows([int(i) for i in arms])
     rows = np.hstack((below[:, : curve.split], above[:, curve.split :]))
     smooth = metric._smooth_part
-    bend = np.nan_to_num(curve.by_side(smooth.d2h_change_from_1, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
+    bend = np.nan_to_num(curve.by_side(smooth.negative_dual_d2h, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
     curved = np.abs(bend) > 1e-9
     for place, _ in metric.kinks:
         curved |= np.abs(curve.excess(place)) <= 1e-6

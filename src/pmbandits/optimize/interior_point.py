@@ -157,9 +157,9 @@ class InteriorPoint:
         low, high = p[:m], p[m:]
         if m:
             w.h[:m], w.slope[:m], w.bend[:m] = (
-                smooth.h_change_from_1(low),
-                smooth.dh_change_from_1(low),
-                smooth.d2h_change_from_1(low),
+                smooth.negative_dual_h(low),
+                smooth.negative_dual_dh(low),
+                smooth.negative_dual_d2h(low),
             )
         if m < p.size:
             w.h[m:], w.slope[m:], w.bend[m:] = smooth.h(high), smooth.dh(high), smooth.d2h(high)
@@ -202,7 +202,7 @@ class InteriorPoint:
             self._evaluate_and_move_to(w, w.weights)
             steps.start_interior_point(w)
             for _ in range(_MAX_EVALUATIONS):
-                code = steps.advance(w, False)
+                code = steps.advance_interior_point(w, False)
                 if code in (steps.TURN, steps.STALLED):
                     is_turned = w.p.size > 0 and float(w.p.max()) > steps.TURN_ABOVE
                     if is_turned and self._split_cells_at_median(w, w.weights):
@@ -212,7 +212,7 @@ class InteriorPoint:
                         self._optimise_multipliers(w)
                         if number[at.UPPER] - number[at.VALUE] <= goal:
                             break
-                    code = steps.advance(w, True)
+                    code = steps.advance_interior_point(w, True)
                 if code == steps.DONE:
                     break
                 self._evaluate_smooth_part(w)

@@ -13,7 +13,7 @@ from pmbandits.metrics.distortion import Custom, Distortion
 from pmbandits.metrics.numeric import unit_grid_denser_at_ends
 from pmbandits.optimize.result import OracleResult
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
-from pmbandits.tables.from_distributions import rebuilt_for
+from pmbandits.tables.from_distributions import rebuild_for_mixture
 from pmbandits.tables.quadrature import TailDiverges
 from pmbandits.tables.survival_table import SurvivalTable
 
@@ -140,7 +140,7 @@ def gap_with_extrapolated_tails(
     """The gap where tails matter so far out that probabilities have no digits: their rest is extrapolated."""
     metric = problem.metric
     try:
-        fresh = rebuilt_for(table, metric, weights)
+        fresh = rebuild_for_mixture(table, metric, weights)
     except TailDiverges:
         return float("inf")
     assert fresh.remainder is not None

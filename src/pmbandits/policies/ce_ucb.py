@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmbandits.confidence._bounds import update_confidence_sets, wasserstein_radius
-from pmbandits.confidence._envelopes import has_tail_assumption, radius_after
+from pmbandits.confidence._envelopes import confidence_radius_after, has_tail_assumption
 from pmbandits.engine.plan import Setup
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import _look_ahead as look_ahead
@@ -64,7 +64,10 @@ def stays_largest_for_next_rewards(s: Any) -> bool:
     least, most = np.empty(k), np.empty(k)  # of each arm's radius
     if s.paper_bonus == 1:
         for i in range(k):
-            least[i], most[i] = radius_after(s, s.n_rewards[i] + ahead), radius_after(s, s.n_rewards[i])
+            least[i], most[i] = (
+                confidence_radius_after(s, s.n_rewards[i] + ahead),
+                confidence_radius_after(s, s.n_rewards[i]),
+            )
     else:
         sure_low, sure_high = look_ahead.intervals_kept_for_next_rewards(s, ahead)
         maybe_low, maybe_high = look_ahead.widest_intervals_in_next_rewards(s, ahead)

@@ -110,7 +110,9 @@ class ChangeAlarms:
                 done, piece = await self._run_in_thread(follow_some)
                 spent += piece
         except Exception as error:  # the store is away: what was found stays, and it is tried again
-            log.warning("rewards could not be watched for changes: %s", _validation.readable(str(error))[:300])
+            log.warning(
+                "rewards could not be watched for changes: %s", _validation.escape_control_characters(str(error))[:300]
+            )
             spent = max(spent, LONG)
         entry.next_run_at = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
 

@@ -43,7 +43,7 @@ from pmbandits.service.experiment import (
     refuse_limits_too_long_to_read,
 )
 from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
-from pmbandits.service.openapi import describe
+from pmbandits.service.openapi import openapi_description
 from pmbandits.service.processes import with_default_signal_handlers
 from pmbandits.service.randomised import RANDOMISED
 from pmbandits.service.request_bodies import (
@@ -102,7 +102,7 @@ def create_app(settings: Settings) -> App:
     _add_key_routes(app, service)
     login.add_login_routes(app, service)
     shown = board.add_board_routes(app, service, require_scope)
-    app.openapi = cache(lambda: describe(app))  # type: ignore[method-assign]
+    app.openapi = cache(lambda: openapi_description(app))  # type: ignore[method-assign]
     return AsgiApp(service, app)
 
 
@@ -135,15 +135,18 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(sqlalchemy.exc.TimeoutError)
     @app.exception_handler(sqlite3.OperationalError)
     async def away(_request: Request, error: Exception) -> JsonResponse:
-        log.warning("the store did not answer: %s", _validation.readable(str(getattr(error, "orig", error)))[:300])
+        log.warning(
+            "the store did not answer: %s",
+            _validation.escape_control_characters(str(getattr(error, "orig", error)))[:300],
+        )
         return problem(503, STORE_UNAVAILABLE_MESSAGE)
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_request: Request, error: RequestValidationError) -> JsonResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        why = _validation.readable(str(first["msg"])).removeprefix("Value error, ")
-        return problem(422, f"{_validation.readable(where)}: {why}.")
+        why = _validation.escape_control_characters(str(first["msg"])).removeprefix("Value error, ")
+        return problem(422, f"{_validation.escape_control_characters(where)}: {why}.")
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> JsonResponse:
@@ -456,7 +459,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         names, record, last = await service.read(
             name, lambda live: (live.replay.policy.names, live.record, live.replay.seen)
         )
-        rows = partial(reading.log, service.store, record, names, last)
+        rows = partial(reading.event_dicts, service.store, record, names, last)
         kind, content = reading.LOG_FORMATS[form]
         parts = content(rows, after, last if limit is None else limit, service.run_in_thread)
         first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
@@ -503,7 +506,7 @@ def _call_or_refuse_bad_input(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.readable(str(error))) from None
+        raise Refused(422, _validation.escape_control_characters(str(error))) from None
     except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
         raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
 
@@ -513,5 +516,5 @@ def _parse_regret(text: str) -> float:
         return float(text)
     except ValueError:
         raise Refused(
-            422, f"regret must be a number such as 0.02, or a share such as 2%, got {_validation.short(text)}."
+            422, f"regret must be a number such as 0.02, or a share such as 2%, got {_validation.short_repr(text)}."
         ) from None

@@ -62,18 +62,19 @@ def _route_html(verb: str, path: str, route: dict[str, Any], description: dict[s
         if part["in"] == "query"
     ]
     content = route.get("requestBody", {}).get("content", {})
-    sent = "".join(_fields_table("Body", _fields(kind.get("schema", {}), description), description)
+    sent = "".join(_fields_table("Body", _fields_of_schema(kind.get("schema", {}), description), description)
                    for media, kind in content.items() if media == "application/json")  # fmt: skip
     return (
         f'<section><h3><span class="verb">{escape(verb.upper())}</span> <code>{escape(path)}</code> '
-        f'<span class="scope">{needs}</span></h3>{_paragraphs(route.get("description") or route.get("summary") or "")}'
+        f'<span class="scope">{needs}</span></h3>'
+        f"{_paragraphs_with_code(route.get('description') or route.get('summary') or '')}"
         f"{_fields_table('In the address', query, description)}{sent}"
         f"<p>Example</p><pre>{escape(_curl_example(verb, path))}</pre>"
         f"{_response_html(route, description)}</section>"
     )
 
 
-def _paragraphs(text: str) -> str:
+def _paragraphs_with_code(text: str) -> str:
     """Paragraphs; what stands between double backticks is code."""
     parts = [escape(part.strip()) for part in text.split("\n\n") if part.strip()]
     return re.sub("``(.+?)``", r"<code>\1</code>", "".join(f"<p>{part}</p>" for part in parts))
@@ -105,7 +106,7 @@ def _response_html(route: dict[str, Any], description: dict[str, Any]) -> str:
             continue
         schemas = kind["schema"].get("oneOf", [kind["schema"]])
         fields = "".join(
-            _fields_table(f"Fields of {_ref_name(schema)}", _fields(schema, description), description)
+            _fields_table(f"Fields of {_ref_name(schema)}", _fields_of_schema(schema, description), description)
             for schema in _with_nested_schemas(schemas, description)
         )
         more = f"<details><summary>All fields of the answer</summary>{fields}</details>" if fields else ""
@@ -141,7 +142,7 @@ def _with_nested_schemas(schemas: Iterable[dict[str, Any]], description: dict[st
 Field = tuple[str, dict[str, Any], bool, str]  # its name, kind, whether it must be given, and what it means
 
 
-def _fields(schema: dict[str, Any], description: dict[str, Any]) -> list[Field]:
+def _fields_of_schema(schema: dict[str, Any], description: dict[str, Any]) -> list[Field]:
     found = _resolve_ref(schema, description)
     needed = found.get("required", [])
     return [

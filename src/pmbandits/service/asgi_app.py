@@ -92,7 +92,9 @@ class AsgiApp:
         try:
             request: Ask | Tell = (_decode_ask if verb == "ask" else _decode_tell)(raw or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # also what has another shape
-            raise Refused(422, f"the request cannot be read: {_validation.readable(str(error))}.") from None
+            raise Refused(
+                422, f"the request cannot be read: {_validation.escape_control_characters(str(error))}."
+            ) from None
         return _encode(await service.ask_or_tell(name, request))
 
     async def _authenticate(self, scope: Scope) -> Key:

@@ -64,7 +64,7 @@ def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | 
             trial.control({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
         after = np.asarray(trial.policy.mixture)
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.readable(str(error))) from None
+        raise Refused(422, _validation.escape_control_characters(str(error))) from None
     except AttributeError:
         raise Refused(409, "this version of the library cannot do that to a policy that plays.") from None
     if do == "pause":

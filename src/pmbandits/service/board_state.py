@@ -202,7 +202,12 @@ class BoardState:
         try:
             text = web.json_bytes(self._part_functions[name](now))[1:-1]
         except Exception as error:
-            log.warning("%s: the board has no %r: %s", now.record.name, name, _validation.readable(str(error))[:300])
+            log.warning(
+                "%s: the board has no %r: %s",
+                now.record.name,
+                name,
+                _validation.escape_control_characters(str(error))[:300],
+            )
             return None, time.thread_time() - began
         return text, time.thread_time() - began
 

@@ -33,7 +33,11 @@ def _count_events_and_differing_asks(store: Store, record: ExperimentRecord) -> 
     policy = policy_from_spec(record.spec) if imported is None else policy_from_bytes(imported.content)
     replay, disagreements = PolicyReplay(policy, 0, record.root, initial_draws_of_spec(record.spec, record.root)), 0
     # First, because others may go on writing: an event that is known now must be read below.
-    status, known, last = RUNNING, _known_digests(store, record.id), _last_named(store, record.id)
+    status, known, last = (
+        RUNNING,
+        _digests_by_event(store, record.id),
+        _last_event_named_by_key_or_unit(store, record.id),
+    )
     for rows in _events_written_together(store, record.id):
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")
@@ -71,7 +75,7 @@ def _policy_from_spec_or_refuse(store: Store, record: ExperimentRecord) -> None:
         raise ValueError(f"{record.name}: its description is not the one with which it was created.")
 
 
-def _known_digests(store: Store, exp: int) -> dict[int, int]:
+def _digests_by_event(store: Store, exp: int) -> dict[int, int]:
     """The digests of events that saved policies and points of the history name."""
     found: dict[int, int] = {}
     with store.engine.connect() as connection:
@@ -81,7 +85,7 @@ def _known_digests(store: Store, exp: int) -> dict[int, int]:
     return found
 
 
-def _last_named(store: Store, exp: int) -> int:
+def _last_event_named_by_key_or_unit(store: Store, exp: int) -> int:
     """The last event that keys of requests or units name; 0 without any."""
     requests, units = schema.requests, schema.units
     with store.engine.connect() as connection:

@@ -45,7 +45,7 @@ class DecisionLog:
             store, record.id, replay.seen, now.seen, newest=not too_far_behind
         ):
             _apply_events_up_to(replay, store, record.id, seq - 1)
-            said = _reason(replay, arm) if replay.seen == seq - 1 else ""
+            said = _reason_for_next_arm(replay, arm) if replay.seen == seq - 1 else ""
             name = replay.policy.names[arm]
             self.found.append({"seq": seq, "when": utc_text(at), "what": f"ask {seq:,}", "arm": name, "reason": said})
         if too_far_behind:
@@ -55,7 +55,7 @@ class DecisionLog:
         self.replay, self.found = replay, self.found[-MAX_DECISIONS:]
 
 
-def _reason(replay: PolicyReplay, arm: int) -> str:
+def _reason_for_next_arm(replay: PolicyReplay, arm: int) -> str:
     """Why an arm is next."""
     if replay.draws is None:
         return next_arm_and_reason(replay.policy)[1]

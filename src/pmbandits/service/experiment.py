@@ -320,7 +320,7 @@ class LiveExperiment:
             if self.status == ARCHIVED:
                 raise Refused(409, "this experiment is archived; resume it first.")
             if kind != LIMITS and not isinstance(given, str):
-                raise Refused(422, f"an arm is given by its name, got {_validation.short(given)}.")
+                raise Refused(422, f"an arm is given by its name, got {_validation.short_repr(given)}.")
             if kind == LIMITS and given is not None and self.replay.draws is not None:
                 raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
             self.replay.control(kind, data)
@@ -354,7 +354,8 @@ class LiveExperiment:
         if before.what != what:
             raise Refused(
                 409,
-                f"the key {_validation.short(key)} was sent before with another request; take a new key for a new one.",
+                f"the key {_validation.short_repr(key)} was sent before with another request; "
+                "take a new key for a new one.",
             )
 
 
@@ -370,7 +371,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
             now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.readable(str(error))) from None
+        raise Refused(422, _validation.escape_control_characters(str(error))) from None
 
 
 def refuse_limits_too_long_to_read(given: Any) -> None:

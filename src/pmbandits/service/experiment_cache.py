@@ -67,7 +67,9 @@ class ExperimentCache:
             except Diverged as error:
                 if begins == 0:
                     raise
-                log.error("%s: a saved policy is dropped: %s", _validation.readable(record.name), error)
+                log.error(
+                    "%s: a saved policy is dropped: %s", _validation.escape_control_characters(record.name), error
+                )
                 self.store.drop_snapshot(record.id, begins)
                 upto = begins - 1
                 continue
@@ -76,7 +78,8 @@ class ExperimentCache:
         live.trim_caches()
         if live.disagreements:
             log.warning(
-                "%s: the policy would have asked for other arms than the stored ones", _validation.readable(record.name)
+                "%s: the policy would have asked for other arms than the stored ones",
+                _validation.escape_control_characters(record.name),
             )
         return live
 
@@ -90,7 +93,11 @@ class ExperimentCache:
             except ValueError as error:
                 if saved.seq == 0:  # it was imported: there is nothing else to begin with
                     raise
-                log.warning("%s: a saved policy is left out: %s", record.name, _validation.readable(str(error))[:300])
+                log.warning(
+                    "%s: a saved policy is left out: %s",
+                    record.name,
+                    _validation.escape_control_characters(str(error))[:300],
+                )
                 upto = saved.seq - 1
         return PolicyReplay(
             policy_from_spec(record.spec), 0, record.root, initial_draws_of_spec(record.spec, record.root)
@@ -101,7 +108,11 @@ class ExperimentCache:
         if self.live_experiments.get(live.record.name) is live:
             del self.live_experiments[live.record.name]
         if why is not None:
-            log.warning("%s: %s", _validation.readable(live.record.name), _validation.readable(str(why))[:300])
+            log.warning(
+                "%s: %s",
+                _validation.escape_control_characters(live.record.name),
+                _validation.escape_control_characters(str(why))[:300],
+            )
         if isinstance(why, Diverged):
             for forget in self.on_divergence:
                 forget(live.record.id)
@@ -123,7 +134,7 @@ class ExperimentCache:
             content = policy_to_bytes(replay.policy)
             self.store.save_snapshot(exp, Snapshot(replay.seen, replay.digest, content))
         except Exception as error:  # the events are safe; the next start takes a little longer
-            log.warning("a policy could not be saved: %s", _validation.readable(str(error))[:300])
+            log.warning("a policy could not be saved: %s", _validation.escape_control_characters(str(error))[:300])
 
     async def close(self) -> None:
         """Wait for what is being saved, for a moment."""

@@ -296,9 +296,9 @@ class GroupCommit:
         try:
             finding = asyncio.to_thread(self.experiment_cache.store.find, name)
             if await asyncio.wait_for(finding, PATIENCE) is None:
-                return Refused(404, f"there is no experiment {_validation.short(name)}.")
+                return Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
         except Exception as error:  # the next request finds out
-            log.warning("%s cannot be read: %s", name, _validation.readable(str(error))[:300])
+            log.warning("%s cannot be read: %s", name, _validation.escape_control_characters(str(error))[:300])
         return Unavailable(EXPERIMENT_RELOADED_MESSAGE)
 
     def _merge_drafts_with_digests(
@@ -353,7 +353,7 @@ class GroupCommit:
         except Refused as error:
             return error
         except (ValueError, TypeError, IndexError) as error:
-            return Refused(422, _validation.readable(str(error)))
+            return Refused(422, _validation.escape_control_characters(str(error)))
         except Exception as error:  # nobody knows what it changed: this experiment is read anew, others go on
             log.exception("a request failed")
             self.experiment_cache.evict(job.live, error)
@@ -406,7 +406,11 @@ class GroupCommit:
         self.failures += 1
         self.metrics.failures.inc()
         self.retry_at = time.monotonic() + RETRY_PAUSES[min(self.failures, len(RETRY_PAUSES)) - 1]
-        log.warning("a group commit failed: %s: %s", type(error).__name__, _validation.readable(str(error))[:300])
+        log.warning(
+            "a group commit failed: %s: %s",
+            type(error).__name__,
+            _validation.escape_control_characters(str(error))[:300],
+        )
         for live in {job.live for job in jobs}:
             self.experiment_cache.evict(live)
         for job in jobs:

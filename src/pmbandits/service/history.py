@@ -86,7 +86,7 @@ class HistoryWriter:
                         log.warning(
                             "%s: its history got no new point: %s",
                             live.record.name,
-                            _validation.readable(str(error))[:200],
+                            _validation.escape_control_characters(str(error))[:200],
                         )
 
     def forget_experiment(self, exp: int) -> None:

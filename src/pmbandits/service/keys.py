@@ -99,7 +99,7 @@ def revoke_key_in_store(store: Store, number: str, who: str) -> None:
         if done.rowcount == 0:
             known = connection.execute(select(keys.c.id).where(keys.c.id == number)).first() is not None
             why = "is revoked already" if known else "is not known; pmbandits key list shows all keys"
-            raise ValueError(f"the key {_validation.short(number)} {why}.")
+            raise ValueError(f"the key {_validation.short_repr(number)} {why}.")
         store.write_audit(connection, who, "revoke key", None, json.dumps({"key": number}))
 
 
@@ -108,11 +108,11 @@ def rotate_key_in_store(store: Store, number: str, who: str, *, grace: float) ->
     at = store.now_ms()
     old = next((key for key in list_keys(store) if key.id == number and key.is_valid(at)), None)
     if old is None:
-        raise ValueError(f"there is no good key {_validation.short(number)}; pmbandits key list shows all keys.")
+        raise ValueError(f"there is no good key {_validation.short_repr(number)}; pmbandits key list shows all keys.")
     if _was_rotated(store, number):
         raise ValueError(
-            f"the key {_validation.short(number)} was rotated before, and has a successor; revoke that one if nobody "
-            "has it (pmbandits key list shows it), and make another with pmbandits key create."
+            f"the key {_validation.short_repr(number)} was rotated before, and has a successor; revoke that one if "
+            "nobody has it (pmbandits key list shows it), and make another with pmbandits key create."
         )
     lifetime = None if old.expires is None else at + old.expires - old.created
     new = create_key_in_store(store, sorted(old.scopes), old.experiments, old.label, who, expires=lifetime)

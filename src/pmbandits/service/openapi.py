@@ -26,7 +26,7 @@ _REASONS = {
 _PUBLIC_PATHS = ("/health", "/ready")
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
+def openapi_description(app: FastAPI) -> dict[str, Any]:
     """The description, as JSON."""
     found = get_openapi(
         title=app.title,

@@ -56,7 +56,7 @@ class Draws:
         playing, names = set(policy.playing), policy.names
         found = [arm for arm in (range(len(names)) if among is None else among) if names[arm] in playing]
         if not found:
-            known = [_validation.readable(name) for name in policy.playing[:20]]
+            known = [_validation.escape_control_characters(name) for name in policy.playing[:20]]
             raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
         return found
 
@@ -76,7 +76,7 @@ class Draws:
         likely = sorted(
             ((p, name) for p, name in zip(self.probabilities, names, strict=False) if p > 0.0), reverse=True
         )
-        shown = ", ".join(f"{100.0 * p:.3g} % {_validation.readable(name)}" for p, name in likely[:8])
+        shown = ", ".join(f"{100.0 * p:.3g} % {_validation.escape_control_characters(name)}" for p, name in likely[:8])
         return f"The next arm is drawn{f': {shown}' if shown else ''}{' …' if likely[8:] else ''}."
 
     def differs_from_logged_arms(self, rows: Sequence[StoredEvent], among: Sequence[Sequence[int] | None]) -> bool:

@@ -91,7 +91,7 @@ def _certainty_to_dict(policy: Policy) -> dict[str, Any] | None:
     return {**sure._asdict(), "sentence": str(sure)}
 
 
-def log(
+def event_dicts(
     store: Store, record: ExperimentRecord, names: tuple[str, ...], upto: int, after: int, limit: int
 ) -> list[dict[str, Any]]:
     """Events after one, up to another, oldest first."""

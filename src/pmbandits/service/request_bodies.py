@@ -18,7 +18,7 @@ class _Body(BaseModel):
 def _require_object(given: Any) -> Any:
     if not isinstance(given, dict):
         raise ValueError(
-            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_validation.short(given)}'
+            f'must be an object such as {{"kind": "interval", "lo": 0, "hi": 1}}, got {_validation.short_repr(given)}'
         )
     return given
 

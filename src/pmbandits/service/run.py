@@ -58,7 +58,7 @@ def serve(settings: Settings) -> None:
 
 def app() -> App:
     """The application of one worker process, with the settings of :func:`serve`."""
-    _raise_file_limit()
+    _raise_open_file_limit()
     settings = Settings(**json.loads(os.environ[_SETTINGS_VARIABLE]))
     write_log(settings.log_format, settings.log_level)
     stop_when_parent_is_gone()
@@ -66,7 +66,7 @@ def app() -> App:
     return application
 
 
-def _raise_file_limit() -> None:
+def _raise_open_file_limit() -> None:
     """Let this process have as many connections as it may, not only as many as most programs need."""
     try:
         import resource

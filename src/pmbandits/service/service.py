@@ -147,10 +147,18 @@ class Service:
             reading = asyncio.ensure_future(self.experiment_cache.find(name))
             while not (await asyncio.wait({reading}, timeout=PROGRESS_SECONDS))[0]:
                 seconds = time.perf_counter() - began
-                log.info("%s: still reading events and compiling after %.0f s", _validation.readable(name), seconds)
+                log.info(
+                    "%s: still reading events and compiling after %.0f s",
+                    _validation.escape_control_characters(name),
+                    seconds,
+                )
             reading.result()
         except Exception as error:  # the others can be served
-            log.error("%s cannot be read: %s", _validation.readable(name), _validation.readable(str(error))[:300])
+            log.error(
+                "%s cannot be read: %s",
+                _validation.escape_control_characters(name),
+                _validation.escape_control_characters(str(error))[:300],
+            )
 
     async def stop(self) -> None:
         """Answer who waits, and close everything."""
@@ -199,7 +207,7 @@ class Service:
             return
         of, option = "all experiments", ""
         if experiment is not None:
-            of = f"the experiment {_validation.short(experiment)}"
+            of = f"the experiment {_validation.short_repr(experiment)}"
             option = f" --experiment {experiment}" if is_valid_name(experiment) else ""
         # Who has a key need not know where a database is.
         url = self.store.display_url
@@ -232,10 +240,10 @@ class Service:
         except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
-            log.warning("%s cannot be read: %s", name, _validation.readable(str(error))[:300])
+            log.warning("%s cannot be read: %s", name, _validation.escape_control_characters(str(error))[:300])
             raise Unavailable(STORE_UNAVAILABLE_MESSAGE) from None
         if found is None:
-            raise Refused(404, f"there is no experiment {_validation.short(name)}.")
+            raise Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
         return found
 
     async def ask_or_tell(self, name: str, request: Ask | Tell) -> Any:
@@ -325,7 +333,7 @@ class Service:
         try:
             support.check([reward])
         except ValueError as error:
-            raise Refused(422, _validation.readable(str(error))) from None
+            raise Refused(422, _validation.escape_control_characters(str(error))) from None
         found = await self.run_in_thread(
             lambda: self.overdue_tickets.find(live.record.id, seconds, self.settings.batch)
         )

@@ -83,7 +83,7 @@ def check_name(name: str) -> None:
     if not is_valid_name(name):
         raise ValueError(
             f"the name of an experiment has up to 100 letters, digits, dots, dashes and underscores, and begins with a "
-            f"letter or digit; got {_validation.short(name)}."
+            f"letter or digit; got {_validation.short_repr(name)}."
         )
 
 
@@ -324,7 +324,9 @@ def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True, make
             why = str(error.orig).strip().split("\n")[0]
             if pause is None or not isinstance(error, OperationalError):
                 raise ValueError(f"the store {display_url} cannot be opened: {why}.") from None
-            log.warning("the store %s cannot be reached yet: %s", display_url, _validation.readable(why)[:300])
+            log.warning(
+                "the store %s cannot be reached yet: %s", display_url, _validation.escape_control_characters(why)[:300]
+            )
             time.sleep(pause)
     raise AssertionError
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pmbandits._random import GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox_random_words
 from pmbandits._validation import FloatArray
 from pmbandits.engine._calls import INVALID_CHOICE, choose_arm_or_invalid, update_by_address
-from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record
+from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record_reward_in_state
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
 from pmbandits.state.linking import shared, step
@@ -231,7 +231,7 @@ def play_until_stopped(policy: PolicyKernels, rewards: RewardArrays, trial: Tria
             if math.isnan(reward):
                 cursor[PENDING_ARM], cursor[ROUND] = arm, t
                 return BLOCK_USED_UP
-            status = record(s, arm, reward)
+            status = record_reward_in_state(s, arm, reward)
             if status == CHANGED:  # it was taken in
                 cursor[ROUND] = t + 1
                 return CHANGE_DETECTED
@@ -344,7 +344,7 @@ def play_delayed(
         while True:
             while size > 0 and heap[0, DUE_ROUND] <= t:
                 arm = delays.policy_arms[heap[0, PULLED_ARM]]
-                status = record(s, arm, heap_rewards[0]) if arm >= 0 else OK
+                status = record_reward_in_state(s, arm, heap_rewards[0]) if arm >= 0 else OK
                 if arm < 0 or (status != OK and status != CHANGED):
                     cursor[ROUND], cursor[QUEUE_SIZE] = t, size
                     if arm < 0:

@@ -138,7 +138,9 @@ def assemble_run(experiment: Experiment, results: Results) -> Run:
     return Run(table, provenance, np.array(seconds))
 
 
-def _stationary_record(best: OracleResult, utility: Callable[[FloatArray], FloatArray]) -> dict[str, Any]:
+def _best_mixture_record_of_stationary_arms(
+    best: OracleResult, utility: Callable[[FloatArray], FloatArray]
+) -> dict[str, Any]:
     gap = best.gap if best.certified else None
     alone = utility(np.eye(best.weights.size)).tolist()
     return {"value": best.value, "weights": best.weights.tolist(), "gap": gap, "arms": alone}
@@ -162,14 +164,18 @@ def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
     spec = {**run.spec, "metric": metric_to_dict(metric), "metric_text": repr(metric)}
     played = run.spec["metric"]
     spec["policies"] = [p if p.get("metric", played) is not None else {**p, "metric": played} for p in spec["policies"]]
-    return Run(table, {**run.provenance, "spec": spec, "best": _stationary_record(best, utility_of)}, run._seconds)
+    return Run(
+        table,
+        {**run.provenance, "spec": spec, "best": _best_mixture_record_of_stationary_arms(best, utility_of)},
+        run._seconds,
+    )
 
 
 def _best_mixture_record(experiment: Experiment, scorer: RegretScorer) -> dict[str, Any]:
     """Return the best mixture as JSON; where arms change, its average over rounds and that of each moment."""
     gaps = [best.gap if best.certified else None for best in experiment.best_mixtures]
     if experiment.timeline.is_stationary:
-        return _stationary_record(experiment.best_mixtures[0], scorer.utility_of[0])
+        return _best_mixture_record_of_stationary_arms(experiment.best_mixtures[0], scorer.utility_of[0])
     moments, k = [], experiment.bandit.n_arms
     for moment, best in zip(experiment.moments, experiment.best_mixtures, strict=True):
         weights = np.zeros(k)

@@ -119,11 +119,11 @@ def _parse_delay(given: Any, name: str) -> Any:
     if _validation.is_number(given):
         return _validation.check_whole_number(name, given, 0, NEVER)
     if is_new_distribution(given):
-        from pmbandits.tables.scipy_distributions import frozen_from_new_kind
+        from pmbandits.tables.scipy_distributions import frozen_from_new_scipy_distribution
 
-        given = frozen_from_new_kind(given)
+        given = frozen_from_new_scipy_distribution(given)
     if not (is_distribution(given) or callable(given)):
-        raise TypeError(f"{name} must be {_HELP}; got {_validation.short(given)}.")
+        raise TypeError(f"{name} must be {_HELP}; got {_validation.short_repr(given)}.")
     _sample_delays(given, np.random.default_rng(0), name)  # an invalid delay raises an error before anything is played
     return given
 
@@ -135,7 +135,7 @@ def _sample_delays(delay_of_arm: Any, rng: np.random.Generator, name: str = "del
     try:
         values = np.asarray(made, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"the function of {name} must return numbers, got {_validation.short(made)}.") from None
+        raise TypeError(f"the function of {name} must return numbers, got {_validation.short_repr(made)}.") from None
     if values.shape != (DELAY_CHUNK,):
         raise ValueError(
             f"the function of {name} was asked for {DELAY_CHUNK} delays and returned an array of shape {values.shape}; "

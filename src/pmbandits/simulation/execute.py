@@ -24,7 +24,14 @@ from pmbandits.simulation.journal import Journal, TrialResult, decode_trials
 from pmbandits.simulation.policy_specs import PolicySpec
 from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare_experiment
 from pmbandits.simulation.run import Run
-from pmbandits.simulation.study import CostEstimate, Study, assemble_study, is_several, prepare_study, study_identity
+from pmbandits.simulation.study import (
+    CostEstimate,
+    Study,
+    are_several_given,
+    assemble_study,
+    prepare_study,
+    study_identity,
+)
 from pmbandits.simulation.workers import make_trial_player, numbered_entries, play_missing_trials, resolve_n_jobs
 from pmbandits.state.fields import PHASE_ENDS
 
@@ -72,7 +79,7 @@ def simulate(
 ) -> CostEstimate: ...  # fmt: skip
 
 
-@_validation.suggests_names
+@_validation.suggest_nearest_argument_name
 def simulate(
     metric: Distortion | str | Several[Distortion | str],
     bandit: Bandit | Changing | Several[Bandit | Changing],
@@ -195,11 +202,11 @@ def simulate(
     import_optional("pyarrow", "simulations")
     _validation.check_choice("backend", backend, BACKENDS)
     jobs = resolve_n_jobs(n_jobs)
-    several = is_several(metric) or is_several(bandit)
+    several = are_several_given(metric) or are_several_given(bandit)
     make = prepare_study if several else lambda *given, **more: {("", ""): prepare_experiment(*given, **more)}
     made = make(
-        metric, bandit, policies, horizon, trials, _validation.seed("seed", seed, LARGEST_SEED), checkpoints, delay,
-        batch, schedule, shares=shares, cost=cost, budget=budget,
+        metric, bandit, policies, horizon, trials, _validation.check_seed("seed", seed, LARGEST_SEED), checkpoints,
+        delay, batch, schedule, shares=shares, cost=cost, budget=budget,
     )  # fmt: skip
     experiments = list(made.values())
     if dry_run:

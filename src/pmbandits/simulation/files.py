@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._extras import import_optional
-from pmbandits._validation import FloatArray, readable
+from pmbandits._validation import FloatArray, escape_control_characters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def read_run(file: Path) -> tuple[pa.Table, dict[str, Any]]:
             f"{file.name} is not a run file, or it is damaged ({type(error).__name__}); nothing was loaded."
         ) from None
     if provenance["schema"] > SCHEMA:
-        library = readable(str(provenance.get("library")))[:40]
+        library = escape_control_characters(str(provenance.get("library")))[:40]
         raise ValueError(
             f"{file.name} was written by a newer pmbandits ({library}, "
             f"schema {provenance['schema']}); this one reads up to schema {SCHEMA}: upgrade pmbandits."
@@ -136,7 +136,7 @@ def check_provenance(provenance: Any) -> None:
     wholes = [spec["seed"], *spec["trials"], *(h for p in policies for h in p["horizons"])]
     numbers = [best["value"], *best["weights"], *best["arms"]]
     labels = [p["label"] for p in policies]
-    if not all(isinstance(text, str) and readable(text) == text for text in texts):
+    if not all(isinstance(text, str) and escape_control_characters(text) == text for text in texts):
         raise ValueError("names")
     if len(set(labels)) != len(labels) or not labels:
         raise ValueError("labels")

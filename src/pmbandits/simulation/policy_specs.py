@@ -14,7 +14,7 @@ from pmbandits import _validation
 from pmbandits.engine.policy import Policy
 from pmbandits.engine.registry import policy_by_name
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.encoding import encode
+from pmbandits.metrics.encoding import encode_metric
 from pmbandits.simulation.code_hash import code_hash
 from pmbandits.simulation.python_policy import PythonPolicy
 
@@ -35,7 +35,7 @@ def parse_policies(policies: Any, horizon: int) -> dict[str, Policy | PythonPoli
         named = {}
         for label, recipe in zip(default_policy_labels(made), made, strict=True):
             named[label] = replace(recipe, label=label) if isinstance(recipe, PythonPolicy) else recipe
-    strange = next((label for label in named if _validation.readable(label) != label), None)
+    strange = next((label for label in named if _validation.escape_control_characters(label) != label), None)
     if strange is not None:
         raise ValueError(f"the label {strange!r} has control characters in it; take them out.")
     if not named:
@@ -59,7 +59,7 @@ def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy 
         )
     raise TypeError(
         "a policy is an object such as CIRT() or PMUCB(horizon=10_000), a name such as 'cirt', or a function or class "
-        f"that makes an object with ask, tell and mixture; got {_validation.short(given)}."
+        f"that makes an object with ask, tell and mixture; got {_validation.short_repr(given)}."
     )
 
 
@@ -121,4 +121,4 @@ def metric_to_dict(metric: Distortion) -> dict[str, Any]:
     try:
         return metric.to_dict()
     except ValueError:
-        return {"custom": repr(metric), "values": hashlib.sha256(encode(metric).tobytes()).hexdigest()}
+        return {"custom": repr(metric), "values": hashlib.sha256(encode_metric(metric).tobytes()).hexdigest()}

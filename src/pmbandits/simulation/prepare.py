@@ -110,7 +110,7 @@ def prepare_experiment(
     timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))
     metric = as_metric(metric)
     numbers = _parse_trials(trials)
-    seed = _validation.seed("seed", seed, LARGEST_SEED)
+    seed = _validation.check_seed("seed", seed, LARGEST_SEED)
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))

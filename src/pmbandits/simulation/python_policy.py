@@ -111,11 +111,13 @@ class PythonPolicy:
             raise PolicyError(f"{self.label} could not be made{where}: {_error_text(error)}.") from error
         for method in ("ask", "tell"):
             if not callable(getattr(made, method, None)):
-                raise PolicyError(f"{self.label} made {_validation.short(made)}{where}, which has no method {method}.")
+                raise PolicyError(
+                    f"{self.label} made {_validation.short_repr(made)}{where}, which has no method {method}."
+                )
         if not hasattr(type(made), "__getattr__") and inspect.getattr_static(made, "mixture", self) is self:
             raise PolicyError(
-                f"{self.label} made {_validation.short(made)}{where}, which keeps no mixture; give it an attribute or "
-                "a property mixture: the shares of the arms that it takes for the best, one for each arm."
+                f"{self.label} made {_validation.short_repr(made)}{where}, which keeps no mixture; give it an "
+                "attribute or a property mixture: the shares of the arms that it takes for the best, one for each arm."
             )
         return made
 
@@ -156,7 +158,7 @@ class PythonPlayer:
                     known = 0 <= arm < len(bandit_arms)
                     if not known or not (timeline.is_stationary or bandit_arms[arm] in moment.playing):
                         arms = self._playing_arms_text(moment, bandit_arms)
-                        self._raise_policy_error(trial, now, f"ask() returned {_validation.short(given)}; {arms}")
+                        self._raise_policy_error(trial, now, f"ask() returned {_validation.short_repr(given)}; {arms}")
                     bandit_arm = bandit_arms[arm]
                     if not drawn[bandit_arm]:
                         drawn[bandit_arm] = rewards.next(bandit_arm, at_once, t=now - 1)[::-1].tolist()

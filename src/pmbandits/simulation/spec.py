@@ -181,7 +181,9 @@ def read_spec(path: Path) -> dict[str, Any]:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
-        raise ValueError(f"{path.name} is not TOML: {_validation.readable(str(error))[:300]}.") from None
+        raise ValueError(
+            f"{path.name} is not TOML: {_validation.escape_control_characters(str(error))[:300]}."
+        ) from None
     try:
         spec = SimulationFile.model_validate(data)
     except ValidationError as error:
@@ -253,7 +255,7 @@ def _first_validation_error_message(path: Path, text: str, error: ValidationErro
     elif first["type"] == "missing":
         message = "this key is missing"
     more = f" ({len(found) - 1} more like this.)" if len(found) > 1 else ""
-    return f"{path.name}, {_key_location(text, key)}: {message}; got {_validation.short(first['input'])}.{more}"
+    return f"{path.name}, {_key_location(text, key)}: {message}; got {_validation.short_repr(first['input'])}.{more}"
 
 
 def _key_location(text: str, key: str) -> str:

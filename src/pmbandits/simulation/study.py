@@ -218,17 +218,17 @@ class CostEstimate:
     __repr__ = __str__
 
 
-def is_several(given: Any) -> bool:
+def are_several_given(given: Any) -> bool:
     """Whether several metrics or bandits were given: a list, a tuple or a mapping of them."""
     return isinstance(given, (list, tuple, Mapping))
 
 
-def named(given: Any, what: str) -> dict[str, Any]:
+def metrics_or_bandits_by_name(given: Any, what: str) -> dict[str, Any]:
     """Metrics or bandits by their names: those of a mapping, or made from what they are."""
     if isinstance(given, Mapping):
         out = {str(name): value for name, value in given.items()}
     else:
-        many = list(given) if is_several(given) else [given]
+        many = list(given) if are_several_given(given) else [given]
         if what == "metric":
             out = {value if isinstance(value, str) else repr(value): value for value in many}
         else:
@@ -237,7 +237,7 @@ def named(given: Any, what: str) -> dict[str, Any]:
             raise ValueError(f"a {what} is given twice; give each once, or name them: {{'first': …, 'second': …}}.")
     if not out:
         raise ValueError(f"there is no {what}; give at least one.")
-    strange = next((name for name in out if _validation.readable(name) != name), None)
+    strange = next((name for name in out if _validation.escape_control_characters(name) != name), None)
     if strange is not None:
         raise ValueError(f"the name {strange!r} has control characters in it; take them out.")
     return out
@@ -245,9 +245,9 @@ def named(given: Any, what: str) -> dict[str, Any]:
 
 def prepare_study(metric: Any, bandit: Any, *arguments: Any, **options: Any) -> dict[Key, Experiment]:
     """The checked experiment of each pair of a problem and a metric."""
-    metrics = {name: as_metric(one) for name, one in named(metric, "metric").items()}
+    metrics = {name: as_metric(one) for name, one in metrics_or_bandits_by_name(metric, "metric").items()}
     out = {}
-    for problem, arms in named(bandit, "bandit").items():
+    for problem, arms in metrics_or_bandits_by_name(bandit, "bandit").items():
         for name, one in metrics.items():
             try:
                 out[problem, name] = prepare_experiment(one, arms, *arguments, **options)

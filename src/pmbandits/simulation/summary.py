@@ -178,7 +178,7 @@ class Summary:
     def markdown(self, *, columns: Sequence[str] | None = None) -> str:
         """The tables in Markdown; ``columns`` are those of the first table that you want, by default all."""
         tables = self.parts(columns=columns)
-        parts = [f"**{part.title}**\n\n{_text_tables.markdown(part.rows, part.right)}" for part in tables]
+        parts = [f"**{part.title}**\n\n{_text_tables.markdown_table_text(part.rows, part.right)}" for part in tables]
         return "\n\n".join([*parts, *self.notes])
 
     def latex(self, *, label: str = "", columns: Sequence[str] | None = None) -> str:

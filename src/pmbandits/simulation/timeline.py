@@ -134,7 +134,7 @@ def _parse_events(schedule: Any, names: Sequence[str], horizon: int, batch: int)
     if not _validation.is_list(schedule):
         raise TypeError(
             f"schedule must be a list such as [(5000, 'add', 'D'), (8000, 'pause', 'B')], got "
-            f"{_validation.short(schedule)}."
+            f"{_validation.short_repr(schedule)}."
         )
     events = []
     for given in schedule:

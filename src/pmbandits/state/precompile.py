@@ -52,7 +52,7 @@ def as_compile_item(function: Any, arguments: str, own: Own | None = None) -> Co
     return CompileItem(made, numba_argument_types(arguments, own))
 
 
-def compile_order(entries: Iterable[CompileItem], package: str) -> list[CompileItem]:
+def compile_items_in_order(entries: Iterable[CompileItem], package: str) -> list[CompileItem]:
     """The entries and all that they reach, and then every other kernel of the package that has one signature.
 
     What a kernel reaches comes before it. So whoever stops in the middle has all that the first entries need.

@@ -110,9 +110,9 @@ class SmoothPart:
             out -= height * (u - place > JUMP_TOLERANCE)
         return out
 
-    def h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def negative_dual_h(self, v: FloatArray) -> FloatArray:
         """s(1 − v) − s(1), from v."""
-        out = self._sum_over_curved_terms("_h_change_from_1", -self._slope, v)
+        out = self._sum_over_curved_terms("_negative_dual_h", -self._slope, v)
         for place, bend in self._kinks:
             out += bend * np.minimum(v, 1.0 - place)
         for place, height in self._jumps:
@@ -127,9 +127,9 @@ class SmoothPart:
             out -= 0.5 * change * np.maximum(u - place, 0.0) ** 2
         return out
 
-    def h_change_from_1_without_bends(self, v: FloatArray) -> FloatArray:
+    def negative_dual_h_without_bends(self, v: FloatArray) -> FloatArray:
         """The part of s that has no jumps of its curvature, at 1 − v and less that at 1, from v."""
-        out = self.h_change_from_1(v)
+        out = self.negative_dual_h(v)
         for place, change in self.curvature_jumps:
             near = np.minimum(v, 1.0 - place)
             out -= 0.5 * change * near * (near - 2.0 * (1.0 - place))
@@ -155,12 +155,12 @@ class SmoothPart:
             out -= bend * (at > place)
         return out
 
-    def dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def negative_dual_dh(self, v: FloatArray) -> FloatArray:
         """The derivative of s(1 − v) in v."""
         at = v
         for place, _ in self._kinks:
             at = np.where(np.abs(at - (1.0 - place)) < 1e-12, 1.0 - place + 2e-12, at)
-        out = self._sum_over_curved_terms("_dh_change_from_1", 0.0, at) - self._slope
+        out = self._sum_over_curved_terms("_negative_dual_dh", 0.0, at) - self._slope
         for place, bend in self._kinks:
             out += bend * (at < 1.0 - place)
         return out
@@ -169,6 +169,6 @@ class SmoothPart:
         """s''(u)."""
         return self._sum_over_curved_terms("_d2h", 0.0, u)
 
-    def d2h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def negative_dual_d2h(self, v: FloatArray) -> FloatArray:
         """The second derivative of s(1 − v) in v."""
-        return self._sum_over_curved_terms("_d2h_change_from_1", 0.0, v)
+        return self._sum_over_curved_terms("_negative_dual_d2h", 0.0, v)

@@ -139,7 +139,7 @@ class ScipyDistribution:
         return np.unique(points[np.isfinite(points)])
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        if inversion.draws_by_quantiles(self.frozen.dist):
+        if inversion.would_scipy_sample_by_search(self.frozen.dist):
             return self.loc + self.scale * inversion.quantiles(self.frozen.dist, rng.random(size), self.shapes)
         return np.asarray(self.frozen.rvs(size=size, random_state=rng), dtype=np.float64)
 
@@ -320,16 +320,16 @@ def as_distribution(x: Any, *, name: str = "the distribution") -> Distribution:
     if isinstance(x, (Atoms, ScipyDistribution)):
         return x
     if inversion.is_new_distribution(x):
-        from pmbandits.tables.scipy_distributions import frozen_from_new_kind
+        from pmbandits.tables.scipy_distributions import frozen_from_new_scipy_distribution
 
-        x = frozen_from_new_kind(x)
+        x = frozen_from_new_scipy_distribution(x)
     if hasattr(x, "xk") and hasattr(x, "pk"):  # rv_discrete(values=...) is usable as it is
         return atoms_of_sample(np.asarray(x.xk, dtype=np.float64), x.pk, name=name)
     dist = getattr(x, "dist", None)
     if dist is None or not is_distribution(x):
         raise TypeError(
             f"{name} must be a frozen scipy.stats distribution such as scipy.stats.norm(0, 1), got "
-            f"{_validation.short(x)}."
+            f"{_validation.short_repr(x)}."
         )
     if hasattr(dist, "xk") and hasattr(dist, "pk"):
         loc = x.kwds.get("loc", x.args[0] if x.args else 0.0)

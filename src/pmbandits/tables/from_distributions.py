@@ -23,7 +23,7 @@ def survival_table(metric: Distortion, distributions: Sequence[Distribution], mi
     """Put distributions on common cells, accurately for the given mixtures (rows) and what lies near them."""
     finite = truncate_infinite_lattices(
         distributions,
-        lambda p, lower: metric._h_change_from_1(p) if lower else metric._h(p),
+        lambda p, lower: metric._negative_dual_h(p) if lower else metric._h(p),
         tail_probability_beyond_kinks(metric),
     )
     atoms = [distribution for distribution in finite if isinstance(distribution, Atoms)]
@@ -58,12 +58,12 @@ def tail_probability_beyond_kinks(metric: Distortion) -> float:
     return min([1e-3, *(0.5 * u for u in places if u > 0.0), *(0.5 * (1.0 - u) for u in places if u < 1.0)])
 
 
-def refined(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
+def refine_for_gradient(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
     """Panels that are accurate also for a mixture's value and for its slope towards every arm."""
     return quadrature.refine_panels(table, _gradient_integrands(metric, weights), metric._smooth_part.places)
 
 
-def rebuilt_for(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
+def rebuild_for_mixture(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
     """New panels for one mixture and its slopes only, with what lies beyond the last panel of each."""
     integrands = _gradient_integrands(metric, weights)
     return quadrature.build_panels(table.distributions, integrands, metric._smooth_part.places)
@@ -77,9 +77,9 @@ def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> quadrature.
         below: FloatArray, above: FloatArray, left: NDArray[np.bool_]
     ) -> tuple[FloatArray, quadrature.Corners | None]:
         f, s = _curves_of_mixtures(mixtures, below), _curves_of_mixtures(mixtures, above)
-        out = _utility_integrand_of_curve(metric._h_change_from_1, metric._h, top, f, s, left)
+        out = _utility_integrand_of_curve(metric._negative_dual_h, metric._h, top, f, s, left)
         return out, None if smooth.is_smooth else (
-            _utility_integrand_of_curve(smooth.h_change_from_1, smooth.h, smooth.end, f, s, left),
+            _utility_integrand_of_curve(smooth.negative_dual_h, smooth.h, smooth.end, f, s, left),
             s,
         )
 
@@ -102,10 +102,10 @@ def _gradient_integrands(metric: Distortion, weights: FloatArray) -> quadrature.
                 return np.nan_to_num(np.where(lower, h_from_1(f), h(s)) * rows, nan=0.0, posinf=0.0, neginf=0.0)
 
         value, corners = of_value(below, above, left)
-        out = np.vstack((value, arm_slopes(metric._dh_change_from_1, metric._dh)))
+        out = np.vstack((value, arm_slopes(metric._negative_dual_dh, metric._dh)))
         if corners is None:
             return out, None
-        return out, (np.vstack((corners[0], arm_slopes(smooth.dh_change_from_1, smooth.dh))), corners[1])
+        return out, (np.vstack((corners[0], arm_slopes(smooth.negative_dual_dh, smooth.dh))), corners[1])
 
     return integrands
 

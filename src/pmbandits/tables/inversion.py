@@ -20,7 +20,7 @@ def has_own_quantiles(dist: Any) -> bool:
     return not isinstance(dist, rv_continuous) or type(dist)._ppf is not rv_continuous._ppf
 
 
-def draws_by_quantiles(dist: Any) -> bool:
+def would_scipy_sample_by_search(dist: Any) -> bool:
     """Whether scipy would draw each reward by a search of its own: neither quantiles nor a way to draw are given."""
     from scipy.stats import rv_continuous
 

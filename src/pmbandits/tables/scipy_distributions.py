@@ -90,7 +90,7 @@ class NewDistribution(rv_continuous):
         return np.asarray(self.new.sample(shape=size, rng=random_state))
 
 
-def frozen_from_new_kind(x: Any) -> Any:
+def frozen_from_new_scipy_distribution(x: Any) -> Any:
     """The frozen distribution of the old kind that equals one of the new; the usual ones by their old names."""
     kind = type(x).__name__
     if np.ndim(x.support()[0]):

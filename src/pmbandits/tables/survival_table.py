@@ -258,7 +258,7 @@ class SurvivalTable:
         running -= running[part.n_left]
         at = np.interp(knots, other, running)
         with np.errstate(all="ignore"):
-            ends = -metric._dh_change_from_1(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
+            ends = -metric._negative_dual_dh(np.zeros(1))[0], metric._dh(np.zeros(1))[0]
             first, last = np.searchsorted(knots, other[[0, -1]], side="left")
             at[:first] = running[0] + ends[0] * (knots[:first] - other[0])
             at[last + 1 :] = running[-1] + ends[1] * (knots[last + 1 :] - other[-1])
@@ -303,7 +303,7 @@ class SurvivalTable:
         # Between atoms curves do not move: corners and steps of h need no care.
         curve, top, left = self.curve(weights), metric._smooth_part.top, self.n_left
         with np.errstate(all="ignore"):
-            total = float(self.cell_widths @ curve.by_side(metric._h_change_from_1, metric._h))
+            total = float(self.cell_widths @ curve.by_side(metric._negative_dual_h, metric._h))
         if top != 0.0:
             widths = self.cell_widths
             total += top * (float(widths[left : curve.split].sum()) - float(widths[curve.split : left].sum()))
@@ -335,9 +335,9 @@ class SurvivalTable:
 
     def _values_of_block(self, metric: Distortion, block: slice, grid: FloatArray | None) -> FloatArray:
         smooth, widths, left = metric._smooth_part, self.cell_widths, self.n_left
-        h, h_from_1, end = metric._h, metric._h_change_from_1, smooth.top
+        h, h_from_1, end = metric._h, metric._negative_dual_h, smooth.top
         if self.atoms is None:  # corners are added where curves cross them
-            h, h_from_1, end = smooth.h_without_bends, smooth.h_change_from_1_without_bends, smooth.end_without_bends
+            h, h_from_1, end = smooth.h_without_bends, smooth.negative_dual_h_without_bends, smooth.end_without_bends
         first, second = self._cells_where_side_changes
 
         def mixed(rows: FloatArray) -> FloatArray:
@@ -386,7 +386,7 @@ class SurvivalTable:
 
     def integrand_slopes(self, smooth: SmoothPart, curve: MixtureCurve, shares: Sequence[FloatArray]) -> FloatArray:
         """Derivative of the integrand in p; infinite where h is vertical. ``shares`` belong to the corners of h."""
-        out = curve.by_side(smooth.dh_change_from_1, smooth.dh)
+        out = curve.by_side(smooth.negative_dual_dh, smooth.dh)
         for (_, bend), share in zip(smooth.kinks, shares, strict=True):
             out[: curve.split] -= bend * share[: curve.split]
             out[curve.split :] += bend * share[curve.split :]

@@ -93,7 +93,11 @@ class PaperTable:
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        lines = [f"**Table {self.number}.** {self.title} (`{self.equation}`)", "", _text_tables.markdown(self.cells())]
+        lines = [
+            f"**Table {self.number}.** {self.title} (`{self.equation}`)",
+            "",
+            _text_tables.markdown_table_text(self.cells()),
+        ]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 

@@ -33,7 +33,7 @@ class Mean(PiecewiseLinear):
     def h(u: FloatArray) -> FloatArray:
         return +u
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -v
 
     def _power_coefficients(self) -> dict[float, float]:
@@ -78,7 +78,7 @@ class UpperCVaR(PiecewiseLinear):
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -np.maximum(v - self.c, 0.0) / (1.0 - self.c)
 
     def _critical_points(self) -> Sequence[float]:
@@ -123,7 +123,7 @@ class LowerCVaR(PiecewiseLinear):
     def h(u: FloatArray, alpha: float) -> FloatArray:
         return np.maximum(u - (1.0 - alpha), 0.0) / alpha
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -np.minimum(v / self.alpha, 1.0)
 
 
@@ -149,7 +149,7 @@ class MeanMedianDeviation(PiecewiseLinear):
     def h(u: FloatArray) -> FloatArray:
         return np.minimum(u, 1.0 - u)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return np.minimum(v, 1.0 - v)
 
     def _critical_points(self) -> Sequence[float]:
@@ -191,7 +191,7 @@ class InterESRange(PiecewiseLinear):
     def h(u: FloatArray, c: float) -> FloatArray:
         return np.minimum(u / (1.0 - c), 1.0) - np.maximum(u - c, 0.0) / (1.0 - c)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return self._h(v)  # h is symmetric about 1/2
 
     def _critical_points(self) -> Sequence[float]:

@@ -43,19 +43,19 @@ class DualPower(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return -np.expm1(s * np.log1p(-u))
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -np.power(v, self.s)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self.s * np.power(1.0 - u, self.s - 1.0)
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
         return -self.s * np.power(v, self.s - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2h_change_from_1(1.0 - u)
+        return self._negative_dual_d2h(1.0 - u)
 
-    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_d2h(self, v: FloatArray) -> FloatArray:
         if self.s == 1.0:
             return np.zeros_like(v)
         return -self.s * (self.s - 1.0) * np.power(v, self.s - 2.0)
@@ -96,7 +96,7 @@ class Quadratic(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return u * (1.0 + s * (1.0 - u))
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -v * (1.0 - self.s + self.s * v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -143,7 +143,7 @@ class PHT(Family):
     def h(u: FloatArray, s: float) -> FloatArray:
         return np.power(u, s)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return np.expm1(self.s * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -185,7 +185,7 @@ class WangRightTail(Family):
         root = np.sqrt(u)
         return root * (1.0 - root)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -np.sqrt(1.0 - v) * np.expm1(0.5 * np.log1p(-v))
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -228,7 +228,7 @@ class GiniDeviation(Family):
     def h(u: FloatArray) -> FloatArray:
         return u * (1.0 - u)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return v * (1.0 - v)
 
     def _dh(self, u: FloatArray) -> FloatArray:
@@ -288,7 +288,7 @@ class GiniShortfall(Family):
         w = np.minimum(u / (1.0 - p), 1.0)
         return w * (1.0 + 2.0 * loading * (1.0 - w))
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         z = np.maximum(v - self.p, 0.0) / (1.0 - self.p)
         return z * ((2.0 * self.loading - 1.0) - 2.0 * self.loading * z)
 
@@ -352,7 +352,7 @@ class PowerDeviation(Family):
         power = np.power(u, m)
         return power * (1.0 - r * power)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         fall = np.expm1(self.m * np.log1p(-v))
         return fall * ((1.0 - 2.0 * self.r) - self.r * fall)
 
@@ -412,21 +412,21 @@ class TsallisPastEntropy(Family):
     def _h(self, u: FloatArray) -> FloatArray:
         return u * (1.0 - u) if self.alpha == 2.0 else super()._h(u)  # the Gini deviation, to the last bit
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return v * (1.0 - v) if self.alpha == 2.0 else _past_entropy(v, np.log(v), self.alpha)
 
     def _dh(self, u: FloatArray) -> FloatArray:
-        return -self._dh_change_from_1(1.0 - u)
+        return -self._negative_dual_dh(1.0 - u)
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
         if self.alpha == 1.0:
             return -np.log(v) - 1.0
         return -np.expm1(np.log(self.alpha) + (self.alpha - 1.0) * np.log(v)) / (self.alpha - 1.0)
 
     def _d2h(self, u: FloatArray) -> FloatArray:
-        return self._d2h_change_from_1(1.0 - u)
+        return self._negative_dual_d2h(1.0 - u)
 
-    def _d2h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_d2h(self, v: FloatArray) -> FloatArray:
         return -self.alpha * np.power(v, self.alpha - 2.0)
 
     def _critical_points(self) -> Sequence[float]:

@@ -44,13 +44,13 @@ class WangTransform(Family):
     def h(u: FloatArray, shift: float) -> FloatArray:
         return norm_cdf(norm_ppf(u) + shift)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return -norm_cdf(norm_ppf(v) - self.shift)
 
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._normal_density_ratio(norm_ppf(u))
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
         return -self._normal_density_ratio(-norm_ppf(v))
 
     def _normal_density_ratio(self, x: FloatArray) -> FloatArray:
@@ -99,7 +99,7 @@ class InvertedS(Family):
     def h(u: FloatArray, beta: float) -> FloatArray:
         return np.exp(-np.power(-np.log(u), beta))
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return np.expm1(-np.power(-np.log1p(-v), self.beta))
 
     def _slope(self, depth: FloatArray) -> FloatArray:
@@ -111,7 +111,7 @@ class InvertedS(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(-np.log(u))
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
         return -self._slope(-np.log1p(-v))
 
     def _d2h(self, u: FloatArray) -> FloatArray:
@@ -157,7 +157,7 @@ class TverskyKahneman(Family):
         top = np.power(u, gamma)
         return top * np.power(top + np.power(1.0 - u, gamma), -1.0 / gamma)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         g = self.gamma
         log_u = np.log1p(-v)
         log_sum = np.log1p(np.power(v, g) + np.expm1(g * log_u))
@@ -173,8 +173,8 @@ class TverskyKahneman(Family):
     def _dh(self, u: FloatArray) -> FloatArray:
         return self._slope(u, 1.0 - u, self._h(u))
 
-    def _dh_change_from_1(self, v: FloatArray) -> FloatArray:
-        return -self._slope(1.0 - v, v, 1.0 + self._h_change_from_1(v))
+    def _negative_dual_dh(self, v: FloatArray) -> FloatArray:
+        return -self._slope(1.0 - v, v, 1.0 + self._negative_dual_h(v))
 
     def _holder_modulus_or_reason(self) -> tuple[float, float]:
         # sup |h(u) − h(v)|/|u − v|^γ is the limit at 1, 1/γ (found numerically for γ from .28 to 1).

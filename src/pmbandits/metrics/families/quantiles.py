@@ -59,7 +59,7 @@ class VaR(StepFunction):
     def h(u: FloatArray, c: float) -> FloatArray:
         return where(u - (1.0 - c) > JUMP_TOLERANCE, 1.0, 0.0)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         return np.where(self.c - v > JUMP_TOLERANCE, 0.0, -1.0)
 
 
@@ -104,7 +104,7 @@ class InterQuantileRange(StepFunction):
         above = u - (1.0 - upper) > JUMP_TOLERANCE
         return where(above & (u - (1.0 - lower) <= JUMP_TOLERANCE), 1.0, 0.0)
 
-    def _h_change_from_1(self, v: FloatArray) -> FloatArray:
+    def _negative_dual_h(self, v: FloatArray) -> FloatArray:
         above = self.upper - v > JUMP_TOLERANCE
         return np.where(above & ~(self.lower - v > JUMP_TOLERANCE), 1.0, 0.0)
 

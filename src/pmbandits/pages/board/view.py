@@ -13,7 +13,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import distortion_range
-from pmbandits.advice.curves import linear_width
+from pmbandits.advice.curves import asinh_linear_width
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.distortion_function import distortion_curve
@@ -99,7 +99,7 @@ def _grid_and_linear_width(points: FloatArray) -> tuple[FloatArray, float]:
     if points.size > GRID:
         points = np.unique(points[np.linspace(0, points.size - 1, GRID).astype(np.intp)])
     pad = 0.02 * float(points[-1] - points[0]) or 0.5
-    linear = linear_width(float(points[-1] - points[0]), float(np.diff(np.quantile(points, (0.25, 0.75)))[0]))
+    linear = asinh_linear_width(float(points[-1] - points[0]), float(np.diff(np.quantile(points, (0.25, 0.75)))[0]))
     return np.concatenate((points, [points[-1] + pad])), linear
 
 

@@ -102,7 +102,7 @@ def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, 
         share = format_percent(seen.gain, best)
         share = f" ({share})" if share else ""
         alone = f"{name} alone, the best single arm, scores {format_number(best, seen)}"
-        return f"{alone}: mixing gains {_write(seen.gain, best, 3)}{share}."
+        return f"{alone}: mixing gains {_number_text(seen.gain, best, 3)}{share}."
     forbidden = "the limits forbid to play it alone" if limits is not None else "it is not what is played"
     return f"{name} alone scores {format_number(best, seen)}, but {forbidden}."
 
@@ -114,7 +114,7 @@ def limits_cost_text(seen: PreviewResult) -> str:
     share = format_percent(seen.cost, seen.unconstrained_value)
     share = f" ({share})" if share else ""
     without = f"without them {format_number(seen.unconstrained_value, seen)} could be reached"
-    return f"The limits cost {_write(seen.cost, abs(seen.value), 3)}{share}: {without}."
+    return f"The limits cost {_number_text(seen.cost, abs(seen.value), 3)}{share}: {without}."
 
 
 def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limits: Limits | None) -> str:
@@ -172,10 +172,10 @@ def _arm_contributions(table: Table, seen: PreviewResult, metric: Distortion, pl
 def format_number(value: float, seen: PreviewResult, digits: int = 4, means: FloatArray | None = None) -> str:
     """A score or an average in the sign of the data, with about so many digits; a rounding error is 0."""
     size = float(np.abs(seen.arm_utilities if means is None else means).max())
-    return _write(seen.shown(value), size, digits)
+    return _number_text(seen.shown(value), size, digits)
 
 
-def _write(value: float, size: float, digits: int = 4) -> str:
+def _number_text(value: float, size: float, digits: int = 4) -> str:
     return "0" if abs(value) < 1e-9 * size else NumberFormat.for_resolution([10.0 ** (2 - digits) * value])(value)
 
 

@@ -21,7 +21,7 @@ from pmbandits.advice.curves import RewardCurves
 from pmbandits.advice.preview import Preview
 from pmbandits.advice.problem import Problem, make_problem
 from pmbandits.constraints import Limits, limits
-from pmbandits.logs import ReadSettings, SniffedTable, read, sniff
+from pmbandits.logs import ReadSettings, SniffedTable, read_log, sniff
 from pmbandits.supports import Binary, Interval, Support
 
 _OPTIONS = ("arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency")
@@ -79,7 +79,7 @@ class Table:
         loss = bool(options.get("loss"))
         support = _parse_support(options.get("range"))
         with self._errors_with_upload_name():
-            log = read(self.path, settings=ReadSettings(**params), loss=loss)
+            log = read_log(self.path, settings=ReadSettings(**params), loss=loss)
             problem = make_problem(log, support, loss=loss)
         self.problem: Problem = problem
         self.preview = Preview(problem, loss)
@@ -106,7 +106,7 @@ class Table:
             return bool(given)
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise ValueError(
-                f"wide must be true, or a list of the columns that are arms, got {_validation.short(given)}."
+                f"wide must be true, or a list of the columns that are arms, got {_validation.short_repr(given)}."
             )
         if not given:
             raise ValueError("tick the columns that are arms.")
@@ -158,7 +158,9 @@ class Table:
         ends: dict[str, tuple[float | None, float | None]] = {}
         for name, pair in dict(params.get("arms") or {}).items():
             if not isinstance(pair, list) or len(pair) != 2:
-                raise ValueError(f"the limits of {_validation.short(name)} must be the least and the largest share.")
+                raise ValueError(
+                    f"the limits of {_validation.short_repr(name)} must be the least and the largest share."
+                )
             low, high = (_validation.check_within(f"a limit of {name}", end, 0.0, 100.0) / 100.0 for end in pair)
             if (low, high) != (0.0, 1.0):
                 ends[str(name)] = (low if low > 0.0 else None, high if high < 1.0 else None)
@@ -202,7 +204,7 @@ def _text_option(options: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {_validation.short(value)}.")
+        raise ValueError(f"{name} must be text, got {_validation.short_repr(value)}.")
     return value if name == "thousands" else value.strip()
 
 
@@ -213,7 +215,7 @@ def _parse_support(given: Any) -> Support | None:
     if given["kind"] == "binary":
         return Binary()
     if given["kind"] != "between":
-        raise ValueError(f"rewards lie 'unknown', 'binary' or 'between', got {_validation.short(given['kind'])}.")
+        raise ValueError(f"rewards lie 'unknown', 'binary' or 'between', got {_validation.short_repr(given['kind'])}.")
     lo, hi = given.get("lo"), given.get("hi")
     if lo in (None, "") or hi in (None, ""):
         raise ValueError("give both the least and the largest reward that is possible, or say that it is not known.")

@@ -118,10 +118,10 @@ def advice_for_request(problem: Any, question: dict[str, Any]) -> dict[str, Any]
     if question.get("report"):
         named = [replace(advice, log=replace(advice.log, source=question["source"])) for advice in found]
         return {"page": report.html_page(named[0] if len(named) == 1 else AdviceTable(named))}
-    return {"advice": [_for_page(advice) for advice in found]}
+    return {"advice": [_advice_for_page(advice) for advice in found]}
 
 
-def _for_page(advice: Any) -> dict[str, Any]:
+def _advice_for_page(advice: Any) -> dict[str, Any]:
     """An advice as the page takes it: its numbers, and its sentences without what only commands and programs need."""
     from pmbandits.advice import sentences
 
@@ -145,7 +145,10 @@ def _for_page(advice: Any) -> dict[str, Any]:
         "price": advice.price,
         "outlook": advice.outlook,
         "caveats": caveats,
-        "offers": [{"say": f"Look at {words}", "metric": text} for words, text in sentences.alternatives(advice)]
+        "offers": [
+            {"say": f"Look at {words}", "metric": text}
+            for words, text in sentences.preferences_without_heavy_tails(advice)
+        ]
         if advice.decision.next_step.kind == "other preference"
         else [],
         "costs": [_cost_of_limit_text(price) for price in advice.costs.values()],

@@ -51,7 +51,7 @@ def update(memory: int) -> None:
 
 
 @kernel
-def begin(memory: int) -> None:
+def start_first_phase(memory: int) -> None:
     """The first phase."""
     s = unpack(memory)
     s.phase = 1
@@ -146,7 +146,7 @@ class CIRT(Policy, name="cirt", choose=choose, update=update, unpack=unpack):
                 **search_options_as_state_numbers(continuous, 0.0),
             },
             confidence=chosen,
-            begin=begin,
+            begin=start_first_phase,
         )
 
     def holds_together(self, memory: Memory) -> bool:

@@ -17,7 +17,7 @@ from pmbandits._random import POSTERIOR, log_gamma_variate, open_uniform_from_wo
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._envelopes import survival_interval, update_kl_bands_and_get_errors
 from pmbandits.estimates._rewards import SAMPLES, sort_pool
-from pmbandits.metrics.encoding import h_max, h_value, is_one_family, n_extrema, one_family_value
+from pmbandits.metrics.encoding import h_max, h_value, is_multiple_of_one_family, n_extrema, one_family_value
 from pmbandits.mixtures._tracking import play_alone
 from pmbandits.policies._draws import random_key_of_round
 from pmbandits.state.compile import kernel
@@ -127,7 +127,7 @@ def fill_utilities_of_arms(
     sort_pool(s)
     k, h, samples, (rows, columns) = s.n_arms, s.h, s.storage_mode == SAMPLES, double_loop_sizes(s)
     before, below = np.empty(k), np.zeros(k)
-    top, one, alone = s.high, h_value(h, 1.0), is_one_family(h)
+    top, one, alone = s.high, h_value(h, 1.0), is_multiple_of_one_family(h)
     for i in range(k):
         out[i] = 0.0
         if anchor[i, 1] > 0.0:
@@ -209,7 +209,7 @@ def fill_optimistic_utilities(s: State, out: FloatArray) -> None:
     k, h, kind, samples, (rows, columns) = s.n_arms, s.h, s.set_kind, s.storage_mode == SAMPLES, double_loop_sizes(s)
     n_rewards, radius, share_errors, bands = s.n_rewards, s.radius, update_kl_bands_and_get_errors(s), s.kl_band
     before, left = np.full(k, s.low), n_rewards.copy()
-    start, alone = s.low * h_value(h, 1.0), is_one_family(h)
+    start, alone = s.low * h_value(h, 1.0), is_multiple_of_one_family(h)
     rises = n_extrema(h) == 0 and h_value(h, 1.0) >= h_value(h, 0.0)  # no extremum inside: the largest is at the end
     for i in range(k):
         out[i] = start
