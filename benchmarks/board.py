@@ -46,7 +46,7 @@ async def fill(url: str, name: str, options: dict[str, Any], events: int = EVENT
         "options": options, "seed": 0, "shares": None,
     }  # fmt: skip
     store, rng, last = Store(url), np.random.default_rng(0), 0
-    record, transaction, past = store.create(name, spec, "benchmark"), store.transaction(), []
+    record, transaction, past = store.create_experiment(name, spec, "benchmark"), store.new_transaction(), []
     live, place = (
         LiveExperiment(record, PolicyReplay(policy_from_spec(spec), 0, record.root)),
         {arm: k for k, arm in enumerate(names)},

@@ -87,8 +87,8 @@ def slsqp(metric: pmb.Distortion, laid: SurvivalTable, start: np.ndarray) -> obj
         return -laid.value(metric, np.maximum(a, 0.0))
 
     def slope(a: np.ndarray) -> np.ndarray:
-        curve = laid.curve(np.maximum(a, 0.0))
-        cells = np.nan_to_num(curve.by_side(metric._negative_dual_dh, metric._dh), posinf=1e6)
+        curve = laid.curve_of_mixture(np.maximum(a, 0.0))
+        cells = np.nan_to_num(curve.choose_by_side(metric._negative_dual_dh, metric._dh), posinf=1e6)
         return -laid.sum_cells_times_curves_by_arm(laid.cell_widths * cells, curve.split)
 
     ones = np.ones(start.size)

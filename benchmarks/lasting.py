@@ -60,7 +60,7 @@ def _cpu(pid: int) -> float:
 def _filled(url: str) -> tuple[int, Snapshot]:
     """An experiment with so many events, asks and tells in turn; and its policy as it was after three quarters."""
     store = Store(url)
-    exp = store.create("long", live.SPEC, "benchmark").id
+    exp = store.create_experiment("long", live.SPEC, "benchmark").id
     policy, rng, rows, kept = policy_from_spec(live.SPEC), np.random.default_rng(0), [], b""
     upto = 3 * EVENTS // 8 * 2 + 2
     for seq, reward in enumerate(rng.random(EVENTS // 2).tolist()):
@@ -95,7 +95,7 @@ def soak() -> Iterator[Table]:
         file = Path(folder) / "soak.db"
         url = f"sqlite:///{file}"
         store = Store(url)
-        exp = store.create("soak", live.SPEC, "benchmark").id
+        exp = store.create_experiment("soak", live.SPEC, "benchmark").id
         # Each has its own port: of two at one port, the system gives most clients to one while there is little to do.
         with live.serving(url, 1) as one, live.serving(url, 1) as two, ThreadPoolExecutor(2) as both:
             for minute in range(1, max(1, round(MINUTES)) + 1):

@@ -142,8 +142,8 @@ def ours_pairs(url: str) -> float:
         return pace
 
     store = Store(url)
-    if store.find("alone") is None:
-        store.create("alone", SPEC, "benchmark")
+    if store.find_experiment("alone") is None:
+        store.create_experiment("alone", SPEC, "benchmark")
     store.close()
     pace: float = uvloop.run(play())
     return pace
@@ -208,7 +208,7 @@ def loads(url: str, processes: int) -> dict[tuple[int, int], dict[str, float]]:
             for clients, batch in CELLS:
                 name = f"p{processes}c{clients}b{batch}k{k}"
                 store = Store(url)
-                store.create(name, SPEC, "benchmark")
+                store.create_experiment(name, SPEC, "benchmark")
                 store.close()
                 seen[clients, batch].append(load(address, key, name, clients, batch))
     return {cell: {k: float(np.median([run[k] for run in runs])) for k in runs[0]} for cell, runs in seen.items()}

@@ -82,7 +82,7 @@ def test_a_distortion_takes_numbers_only(given: Any) -> None:
 def test_masked_rewards_of_logs_are_missing_ones() -> None:
     log = read_log({"a": MASKED, "b": [1.0, 2.0]})
     assert [(arm.name, arm.n) for arm in log.arms] == [("a", 2), ("b", 2)]
-    assert "1 with no reward" in log.row_report()
+    assert "1 with no reward" in log.unused_rows_sentence()
 
 
 @pytest.mark.parametrize("given", [2**63 - 1, 10**400, [1, [2]], ["a"], "track"])

@@ -69,7 +69,7 @@ def aligned_columns(rows: Rows, right: Collection[int] = (), *, rule: bool = Fal
 def markdown_table_text(rows: Rows, right: Collection[int] = ()) -> str:
     r"""A table for Markdown, heads first.
 
-    >>> print(markdown([("arm", "share"), ("a|b", "1")], right=[1]))
+    >>> print(markdown_table_text([("arm", "share"), ("a|b", "1")], right=[1]))
     | arm | share |
     | --- | ---: |
     | a\|b | 1 |
@@ -90,7 +90,7 @@ def latex_table(
     caption, label : of the table.
     ready : whether the cells and the caption are LaTeX already. Otherwise they are plain text, and are made safe.
 
-    >>> print(latex([("arm", "share"), ("a_1", "50 %")], right=[1]))
+    >>> print(latex_table([("arm", "share"), ("a_1", "50 %")], right=[1]))
     \begin{table}
       \centering
       \begin{tabular}{lr}

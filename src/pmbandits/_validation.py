@@ -217,7 +217,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 def escape_control_characters(text: str) -> str:
     """Text with control characters written out: names in files of strangers must not reach the terminal as they are.
 
-    >>> readable("a\\x1b[2J")
+    >>> escape_control_characters("a\\x1b[2J")
     'a\\\\x1b[2J'
     """
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

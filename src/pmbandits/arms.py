@@ -367,7 +367,7 @@ def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     if isinstance(distribution, ScipyDistribution):
         if isinstance(distribution.family, str):
             return {"scipy": distribution.family, "parameters": list(scipy_parameters(distribution))}
-        levels = distribution.quantiles(0.0, np.linspace(0.001, 0.999, 999))[:999]
+        levels = distribution.quantile_distances_from(0.0, np.linspace(0.001, 0.999, 999))[:999]
         return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
     raise TypeError(f"the distribution {distribution.describe()} cannot be written as data.")
 

@@ -19,7 +19,7 @@ _SHADES = (0.0, -0.38, 0.42)  # how much darker (below 0) or lighter (above) the
 def arm_colour(place: int) -> str:
     """The colour of the arm at a place: 18 that differ, then they begin anew.
 
-    >>> colour(0), colour(6), colour(18)
+    >>> arm_colour(0), arm_colour(6), arm_colour(18)
     ('#0072B2', '#00476E', '#0072B2')
     """
     turn = _SHADES[place // len(COLOURS) % len(_SHADES)]

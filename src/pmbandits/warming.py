@@ -117,12 +117,12 @@ def warm(n_jobs: int | None = None, *, progress: bool | None = None) -> Warmed:
     start, jobs = time.perf_counter(), resolve_n_jobs(n_jobs)
     silence_compile_hint()  # there is a bar
     items = kernels_to_compile()
-    found = {at for at, item in enumerate(items) if item.on_disk()}
+    found = {at for at, item in enumerate(items) if item.is_on_disk()}
     with ProgressBar(len(items), len(found), shown=progress, label="compile", unit="kernels") as bar:
         if jobs == 1:
             for at in range(len(items)):
                 if at not in found:
-                    items[at].make()
+                    items[at].compile_or_load()
                     bar.advance(1)
         elif len(found) < len(items):
             _compile_in_parallel(items, found, jobs, bar.advance)
@@ -235,4 +235,4 @@ def _init_compile_worker() -> None:
 
 
 def _compile_item_at(at: int) -> None:
-    kernels_to_compile()[at].make()
+    kernels_to_compile()[at].compile_or_load()

@@ -46,7 +46,7 @@ def test_the_variance_is_that_of_leaving_out_one_unit_after_the_other() -> None:
     for one in range(9):
         factors = [np.sqrt(1 - 1 / np.unique(unit[arm == k]).size) for k in range(2)]
         moved.append(float(factors @ (averages(unit != one) - whole)))
-    spread = rows.spread([score[arm == 0], -score[arm == 1]])
+    spread = rows.jackknife_spread([score[arm == 0], -score[arm == 1]])
     assert spread.variance == pytest.approx(float(np.square(moved).sum()))
     assert rows.effective_size(0) == pytest.approx(3600 / np.square(np.bincount(unit[:60])).sum())
 
@@ -54,16 +54,16 @@ def test_the_variance_is_that_of_leaving_out_one_unit_after_the_other() -> None:
 def test_degrees_of_freedom_are_those_of_the_units_and_fall_with_unequal_sizes() -> None:
     rng = np.random.default_rng(1)
     equal = Clusters(np.zeros(120, dtype=int), np.zeros(120), np.repeat(np.arange(12), 10))
-    assert equal.spread([rng.normal(size=120)]).df == pytest.approx(11.0)
+    assert equal.jackknife_spread([rng.normal(size=120)]).df == pytest.approx(11.0)
     sizes = np.array([110] + [10] * 11)
     uneven = Clusters(np.zeros(220, dtype=int), np.zeros(220), np.repeat(np.arange(12), sizes))
-    variances = [uneven.spread([np.repeat(rng.normal(size=12), sizes)]).variance for _ in range(4_000)]
-    stated = uneven.spread([np.repeat(rng.normal(size=12), sizes)]).df
+    variances = [uneven.jackknife_spread([np.repeat(rng.normal(size=12), sizes)]).variance for _ in range(4_000)]
+    stated = uneven.jackknife_spread([np.repeat(rng.normal(size=12), sizes)]).df
     assert stated == pytest.approx(2 * np.mean(variances) ** 2 / np.var(variances), rel=0.15)  # Satterthwaite's rule
     weights = sizes / sizes.sum()
     assert np.mean(variances) >= weights @ weights
     alone = Clusters(np.zeros(5, dtype=int), np.zeros(5), np.zeros(5, dtype=int))
-    assert alone.spread([rng.normal(size=5)]).variance == np.inf
+    assert alone.jackknife_spread([rng.normal(size=5)]).variance == np.inf
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_strict_levels_hold_for_rare_events_and_unequal_arms(level: float) -> No
             best = int(j / many > k / n)
             ahead = margins_over_arms(pmb.Mean(), unit_vector(2, best), samples, guard, [1 - best], None)[0]
             assert ahead.guarded is not None
-            sure.append(2 * ahead.p <= 1 - level)
-            proven.append(2 * ahead.guarded.p <= 1 - level)
+            sure.append(2 * ahead.p_value <= 1 - level)
+            proven.append(2 * ahead.guarded.p_value <= 1 - level)
         chance = np.diff(st.binom.cdf(edges, many, p), prepend=0.0)[1:]
         wrong += float(st.binom.pmf(k, n, p)) * float(chance @ np.array(sure))
         guarded += float(st.binom.pmf(k, n, p)) * float(chance @ np.array(proven))

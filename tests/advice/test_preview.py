@@ -51,7 +51,7 @@ def test_a_quick_look_finds_nearly_the_best_mixture(text: str, limited: bool) ->
         assert best.value - seen.value <= SHORT[text] * size + 1e-9
         assert seen.value <= best.value + (best.gap if best.certified else 0.02 * size) + 1e-9
         assert kept is None or kept.keeps(seen.weights)
-        assert seen.weights.sum() == pytest.approx(1.0) and seen.cost >= 0.0
+        assert seen.weights.sum() == pytest.approx(1.0) and seen.cost_of_limits >= 0.0
 
 
 def test_what_was_looked_at_before_is_not_worked_out_again() -> None:

@@ -264,7 +264,7 @@ def test_utilities_of_many_arms_at_once_are_those_of_each() -> None:
     log = read_log({str(k): rng.normal(size=rng.integers(1, 20)).round(1) for k in range(40)})
     for metric in METRICS:
         wanted = [metric.value(arm.x, arm.p) for arm in log.arms]
-        assert inference.utilities_of_arms(metric, [arm.all for arm in log.arms]) == pytest.approx(
+        assert inference.utilities_of_arms(metric, [arm.whole_sample for arm in log.arms]) == pytest.approx(
             np.array(wanted), abs=1e-12
         )
 
@@ -558,9 +558,9 @@ def test_pictures_in_reports_have_a_scale_that_can_be_read() -> None:
     skewed = Sample(500, np.sort(rng.lognormal(0, 4, 500)), np.full(500, 1 / 500))
     drawn = curves.RewardCurves([skewed])
     scale = curves.AxisScale(float(drawn.grid[0]), float(drawn.grid[-1]), drawn.linear_width)
-    places = [scale.place(v) for v in curves.quantile(skewed, (0.05, 0.25, 0.5, 0.75, 0.95))]
+    places = [scale.position_on_axis(v) for v in curves.quantile(skewed, (0.05, 0.25, 0.5, 0.75, 0.95))]
     assert scale.linear_width > 0 and all(b - a > 0.015 for a, b in pairwise(places[1:]))
-    ticks = [scale.place(tick) for tick in scale.ticks()]
+    ticks = [scale.position_on_axis(tick) for tick in scale.ticks()]
     assert len(ticks) >= 3 and all(b - a > 0.1 for a, b in pairwise(ticks))
     assert curves.AxisScale(0.0, 10.0).ticks() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     many = pmb.advise({str(k): rng.random(20) for k in range(30)}, "mean", splits=8)
@@ -595,7 +595,7 @@ def summarised(
     for start in range(0, values.size, piece):
         some = values[start : start + piece]
         summary.extend(some, np.zeros(some.size, dtype=np.uint8))
-    x, counts, (error,) = summary.result()
+    x, counts, (error,) = summary.points_counts_and_rank_errors()
     return x, counts[:, 0], error
 
 
@@ -640,7 +640,7 @@ def test_summarised_arms_say_so_and_widen_the_interval() -> None:
     assert any("summarised" in note for note in advice.notes)
     assert advice.apparent == pytest.approx(exact.value, abs=0.02)
     error = advice.log.arms[0].error
-    inside = bands.Bands(pmb.GiniDeviation(), [arm.all for arm in advice.log.arms], pmb.Interval(-6, 9), 0.95)
+    inside = bands.Bands(pmb.GiniDeviation(), [arm.whole_sample for arm in advice.log.arms], pmb.Interval(-6, 9), 0.95)
     plain = [Sample(arm.n, arm.x, arm.p) for arm in advice.log.arms]
     exactly = bands.Bands(pmb.GiniDeviation(), plain, pmb.Interval(-6, 9), 0.95)
     (low, high), (least, most) = (

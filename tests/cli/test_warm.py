@@ -122,7 +122,7 @@ def test_ctrl_c_stops_with_a_sentence_and_keeps_what_is_compiled(tmp_path: Path,
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.count("\n") == 1 and said.startswith("interrupted; ")
-    code = "from pmbandits.warming import kernels_to_compile as k; print(sum(item.on_disk() for item in k()))"
+    code = "from pmbandits.warming import kernels_to_compile as k; print(sum(item.is_on_disk() for item in k()))"
     assert int(run("-c", code, cache=tmp_path)) >= 5
 
 
@@ -180,10 +180,10 @@ class Kernel:
         self.made, self.number, self.there = made, number, there
         self.needs = frozenset[int]()
 
-    def on_disk(self) -> bool:
+    def is_on_disk(self) -> bool:
         return self.there
 
-    def make(self) -> None:
+    def compile_or_load(self) -> None:
         self.made.append(self.number)
 
 

@@ -68,7 +68,9 @@ def test_bounds_are_those_of_all_chances_in_the_set(metric: Any) -> None:
     ]
     for ones, n, mix in cases:
         weight, points = martingale_weight_of_one(len(n)), 300 if len(n) == 2 else 60
-        found = JointChances(np.array(ones), np.array(n), 0.05).bounds(encode_metric(metric), np.array(mix))
+        found = JointChances(np.array(ones), np.array(n), 0.05).utility_and_regret_bounds(
+            encode_metric(metric), np.array(mix)
+        )
         low, high, rival, regret = worst_on_grid(metric, ones, n, mix, 0.05, weight, points)
         steepest = 2.0 * float(np.abs(np.diff(np.asarray(metric(np.linspace(0.02, 0.98, points + 1))))).max())
         for bound, truth in ((-found.lower, -low), (found.upper, high), (found.rival, rival), (found.regret, regret)):
@@ -79,7 +81,7 @@ def test_bounds_are_those_of_all_chances_in_the_set(metric: Any) -> None:
 def test_the_worst_chances_are_in_the_set_and_lose_about_what_is_said() -> None:
     metric, mix = pmb.GiniDeviation(), np.array([0.8, 0.2])
     joint = JointChances(np.array([40, 54]), np.array([100, 60]), 0.05)
-    found = joint.bounds(encode_metric(metric), mix)
+    found = joint.utility_and_regret_bounds(encode_metric(metric), mix)
     cost = sum(
         log_m(p, k, n - k, martingale_weight_of_one(2))
         for p, k, n in zip(found.worst, (40, 54), (100, 60), strict=True)
@@ -91,9 +93,9 @@ def test_the_worst_chances_are_in_the_set_and_lose_about_what_is_said() -> None:
 
 def test_arms_that_nobody_asks_about_make_it_a_little_larger() -> None:
     ones, n, mix, h = np.array([40, 54]), np.array([100, 60]), np.array([0.8, 0.2]), encode_metric(pmb.GiniDeviation())
-    alone, among = (JointChances(ones, n, 0.05, arms).bounds(h, mix) for arms in (2, 20))
+    alone, among = (JointChances(ones, n, 0.05, arms).utility_and_regret_bounds(h, mix) for arms in (2, 20))
     seen = JointChances(np.append(ones, [0] * 18), np.append(n, [0] * 18), 0.05)  # with nothing known of them
-    of_seen = seen.bounds(h, np.append(mix, [0.0] * 18))
+    of_seen = seen.utility_and_regret_bounds(h, np.append(mix, [0.0] * 18))
     assert alone.regret < among.regret < 2.0 * alone.regret
     assert among.lower <= of_seen.lower + 1e-9  # an arm that came, and is not asked about, can only cost more
 
@@ -135,7 +137,7 @@ def test_a_policy_says_that_one_set_is_for_all_arms() -> None:
     sure = policy.certainty([0.9, 0.1])
     assert "95 %" in sure.meaning and "product" in sure.meaning and sure.probability == pytest.approx(0.95)
     joint = JointChances(np.array([0, 600]) + np.array([300, 0]), np.array([600, 600]), 0.05)
-    found = joint.bounds(encode_metric(pmb.GiniDeviation()), np.array([0.9, 0.1]))
+    found = joint.utility_and_regret_bounds(encode_metric(pmb.GiniDeviation()), np.array([0.9, 0.1]))
     assert (sure.lower, sure.upper, sure.rival, sure.regret) == pytest.approx(found[:4])
     limited = pmb.Track("gini", n_arms=2, support=pmb.Binary(), shares={"arm 1": (0.0, 0.5)})
     limited.tell([0, 1] * 600, [0, 1] * 300 + [1, 1] * 300)

@@ -85,7 +85,7 @@ def test_segments_are_a_product_of_simplices(seed: int) -> None:
     assert (
         found is not None and found.upper == pytest.approx(top, abs=1e-12) and found.at @ slopes == pytest.approx(top)
     )
-    low, high = product.range_of(slopes[:, None])
+    low, high = product.bounds_of_linear_forms(slopes[:, None])
     assert (low[0], high[0]) == pytest.approx((float((corners @ slopes).min()), top), abs=1e-12)
 
 

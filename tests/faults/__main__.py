@@ -120,7 +120,7 @@ def prepare(store: str) -> None:
 
     opened = Store(store)
     for name, spec in EXPERIMENTS.items():
-        opened.create(name, spec, "faults")
+        opened.create_experiment(name, spec, "faults")
     opened.close()
 
 

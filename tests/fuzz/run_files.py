@@ -155,7 +155,7 @@ def records(folder: Path) -> tuple[bytes, list[bytes]]:
     at = folder / "whole"
     shutil.rmtree(at, ignore_errors=True)
     pmb.simulate(**ARGUMENTS, n_jobs=1, out=at)
-    identity = prepare_experiment(**ARGUMENTS, seed=0, checkpoints=None).identity
+    identity = prepare_experiment(**ARGUMENTS, seed=0, checkpoints=None).identity_hash
     with Journal(at, identity) as journal:
         return identity.encode(), list(journal.records())
 

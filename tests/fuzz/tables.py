@@ -90,7 +90,7 @@ def try_to_read(path: Path, **options: Any) -> str:
     except Exception as error:
         sentence(error)
         return "refused"
-    shown = " ".join([log.row_report(), *(arm.name for arm in log.arms), *map(str, log.examples)])
+    shown = " ".join([log.unused_rows_sentence(), *(arm.name for arm in log.arms), *map(str, log.examples)])
     if any((ord(letter) < 32 and letter not in "\n\t") or letter in "\x7f\x9b\u202e" for letter in shown):
         raise Failed(f"control characters in {shown!r}")
     if sum(arm.n for arm in log.arms) != log.used or log.used + log.n_malformed + log.empty < log.used:

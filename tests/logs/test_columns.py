@@ -57,7 +57,7 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
     path.write_bytes(gzip.compress(raw) if zipped else raw)
     log = read_log(path, settings=settings)
     assert rewards(log) == {name: sorted(values) for name, values in WANTED.items()}
-    assert log.rows == log.used == 5 and log.row_report() == ""
+    assert log.rows == log.used == 5 and log.unused_rows_sentence() == ""
     lines = text.strip().split("\n")
     mark = max(",;\t|", key=lines[0].count)
     import csv
@@ -88,7 +88,7 @@ def test_other_ways_to_write_numbers_are_named_and_not_guessed_where_they_are_mi
 ) -> None:
     frame = pd.DataFrame({"arm": ["a"] * (len(cells) + 1), "reward": [*cells, 1.0]})
     log = read_log(frame)
-    assert log.used == 2 - (cells != ["1.234,5", "2"]) and words.replace("\\", "") in log.row_report()
+    assert log.used == 2 - (cells != ["1.234,5", "2"]) and words.replace("\\", "") in log.unused_rows_sentence()
     with pytest.raises(ValueError, match="no usable rewards") as error:
         read_log(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}), settings=ReadSettings(decimal="."))
     assert words in str(error.value)
@@ -151,7 +151,7 @@ def test_rows_with_a_time_but_neither_arm_nor_reward_are_counted_as_such(tmp_pat
     path.write_text("when,arm,reward\n2024-01-01,a,1\n2024-01-02,,\n2024-01-03,,\n2024-01-04,,5\n")
     log = read_log(path)
     assert (log.used, log.empty, log.malformed) == (1, 2, {"no arm": 1})
-    assert "2 rows" in log.row_report()
+    assert "2 rows" in log.unused_rows_sentence()
 
 
 def test_folders_of_parquet_files_and_streams_of_arrow_are_read_like_one_table(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_averages_of_periods_are_those_of_pandas(tmp_path: Path, per: str, kind:
     found = _averages(log)
     for name in "abc":
         np.testing.assert_allclose(sorted(found[name]), np.sort(expected[name].to_numpy()), atol=1e-12)
-    assert log.used == len(table) and log.outcomes == len(expected) and log.per == per
+    assert log.used == len(table) and log.n_outcomes == len(expected) and log.per == per
 
 
 def test_numbers_are_periods_of_their_own() -> None:
@@ -81,7 +81,7 @@ def test_some_columns_of_a_wide_table_are_arms_and_cells_are_counted(capsys: pyt
     table = pd.DataFrame({"week": [32, 33, 34], "red": [1, 2, "?"], "blue, dark": [3, 4, 5]})
     log = read_log(table, settings=ReadSettings(wide=["red", "blue, dark"]))
     assert [arm.name for arm in log.arms] == ["red", "blue, dark"]
-    assert log.row_report() == "1 of 6 cells could not be used: 1 with a reward that is not a number."
+    assert log.unused_rows_sentence() == "1 of 6 cells could not be used: 1 with a reward that is not a number."
 
 
 def test_the_command_knows_periods_and_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

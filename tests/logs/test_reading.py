@@ -69,7 +69,7 @@ def test_every_format_in_small_pieces_gives_what_memory_gives(
     else:
         data = write(tmp_path / f"log.{kind}", arms, rewards)
     log = read_log(data, seed=3)
-    assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.row_report() == ""
+    assert log.rows == log.used == 5000 and log.n_malformed == 0 and log.unused_rows_sentence() == ""
     same(log, read_log(by_arm(arms, rewards), seed=3))
 
 
@@ -134,7 +134,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
-    assert "7 of 13 rows" in log.row_report() and "2 rows" in log.row_report()
+    assert "7 of 13 rows" in log.unused_rows_sentence() and "2 rows" in log.row_report()
     with pytest.raises(ValueError, match=r" line 3: "):
         read_log(path, strict=True)
     assert "line 10" in str(pmb.advise(path))
@@ -207,7 +207,7 @@ def test_malformed_rows_of_json_lines_parquet_frames_and_dicts_are_found_too(tmp
 
 
 def test_an_arm_without_rewards_is_no_malformed_row() -> None:
-    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini").log.row_report()
+    said = pmb.advise({"a": [0.0, 1.0], "b": [1.0, 1.0], "e": []}, "gini").log.unused_rows_sentence()
     assert said == "1 arm has no rewards."
 
 

@@ -71,7 +71,7 @@ def test_many_arms_come_by_columns_and_the_bound_holds_for_all(kind: str) -> Non
     assert found.gap <= 1e-9 * value
     assert polytope.excess(found.weights).max(initial=0.0) <= 1e-9
     # The plane of the multipliers bounds V on all mixtures that keep the limits: also in the direction of each arm.
-    for slopes in (table.gradient(metric, table.curve(found.weights)), *rng.normal(size=(20, 150))):
+    for slopes in (table.gradient(metric, table.curve_of_mixture(found.weights)), *rng.normal(size=(20, 150))):
         top = polytope.maximise_linear(np.nan_to_num(slopes))
         assert top is not None
         for share in (0.01, 0.1, 1.0):

@@ -53,8 +53,8 @@ def test_a_running_simulation_is_shown_as_far_as_it_is(folder: Path, tmp_path: P
     for size in (len(whole) // 3, len(whole) // 2, len(whole) - 1, len(whole)):  # cut in the middle of records
         journal.write_bytes(whole[:size])
         seen = seen or FolderReader(tmp_path)
-        seen.refresh()
-        counts.append(seen.done)
+        seen.read_new_records()
+        counts.append(seen.n_finished_trials)
     assert counts == sorted(counts) and counts[0] < 8 and counts[-1] == 8
     assert not (tmp_path / ".lock").exists()  # whoever plays is not disturbed
 

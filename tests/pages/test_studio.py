@@ -47,7 +47,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def studio(shop: Path) -> Iterator[Studio]:
     made = Studio(shop)
     yield made
-    made.end()
+    made.stop_worker_and_delete_uploads()
 
 
 @pytest.fixture
@@ -404,7 +404,7 @@ def test_a_newer_question_replaces_one_that_waits(studio: Studio) -> None:
     helper._process.kill()  # type: ignore[union-attr]
     helper._process.join()  # type: ignore[union-attr]
     assert helper.ask(table.problem, question)["advice"]  # and a new one is started
-    helper.end()
+    helper.end_process()
 
 
 def test_after_sigterm_no_table_is_left_behind(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_after_sigterm_no_table_is_left_behind(tmp_path: Path) -> None:
         "studio = app.Studio()\npath, file = table.create_upload_file('table.csv')\n"
         "file.write(b'arm,reward\\na,1\\nb,2\\n'), file.close()\n"
         "studio.add(table.Table(path, 'table.csv', is_upload=True))\napp.Studio = lambda path: studio\n"
-        "app.run(None, port=0, show=lambda address: print(address, flush=True), browse=False)\n"
+        "app.serve_studio(None, port=0, show=lambda address: print(address, flush=True), browse=False)\n"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -46,7 +46,7 @@ def ask(shop: Path) -> Iterator[Ask]:
         return answer.json()
 
     yield asked
-    studio.end()
+    studio.stop_worker_and_delete_uploads()
 
 
 def _drop(ask: Ask, name: str, content: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_the_reason_of_a_decision_is_what_the_policy_would_have_said_before_it(s
             assert decisions[row["seq"]]["arm"] == row["arm"]
             assert decisions[row["seq"]]["reason"] == next_arm_and_reason(replay.policy)[1]
         ticket, value = (None, row["share"]) if row["kind"] == "ask" else (row["ticket"], row["reward"])
-        replay.apply_events(
+        replay.apply_stored_events(
             [(row["seq"], kinds[row["kind"]], ticket, replay.arm_indices[row["arm"]], value, row["data"], 0)]
         )
     assert set(asked["tickets"]) <= set(decisions) and all(d["reason"] for d in decisions.values())

@@ -100,7 +100,7 @@ def test_a_ticket_that_is_asked_for_while_old_ones_are_looked_for_is_found_later
 
         engine.connect = watched  # type: ignore[method-assign]
         try:
-            assert overdue_tickets.find(1, DAY, 10) == []
+            assert overdue_tickets.overdue_tickets(1, DAY, 10) == []
         finally:
             engine.connect = connected  # type: ignore[method-assign]
         aged(store, 3)
@@ -115,14 +115,14 @@ def test_a_ticket_that_is_told_at_the_last_moment_keeps_its_reward(
         one.post("", SHOP)
         one.post("/shop/ask", {"n": 3})
         aged(store, 3)
-        find = one.service.overdue_tickets.find
+        find = one.service.overdue_tickets.overdue_tickets
 
         def slowly(exp: int, seconds: float, most: int) -> list[int]:
             found = find(exp, seconds, most)
             two.post("/shop/tell", {"ticket": 2, "reward": 1})
             return found
 
-        monkeypatch.setattr(one.service.overdue_tickets, "find", slowly)
+        monkeypatch.setattr(one.service.overdue_tickets, "overdue_tickets", slowly)
         assert expire(one) == [1, 3]
         same(policy_of(one, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 

@@ -320,7 +320,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "revoked" in run.invoke(app, ["key", "list", "--store", store], env={"COLUMNS": "200"}).stdout
     wrong = run.invoke(app, ["key", "create", "--scopes", "write", "--store", store])
     assert "unknown scope 'write'" in str(wrong.exception)
-    acts = Store(store).audit()
+    acts = Store(store).audit_entries()
     assert [act["act"] for act in acts] == ["revoke key", "create key"]
     assert json.loads(acts[1]["detail"])["experiments"] == ["shop"]
     assert token.split("_")[2] not in json.dumps(acts)

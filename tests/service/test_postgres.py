@@ -137,7 +137,7 @@ def test_what_is_being_written_is_deleted_with_its_experiment(database: str, tab
             first = threads.submit(one.post, f"/{name}/ask", {"unit": "v", "key": "k"})
         else:
             replay = one.wait(one.service.group_commit.read(live, LiveExperiment.copy)).replay
-            first = threads.submit(one.service.history_writer._write, live.record.id, replay)
+            first = threads.submit(one.service.history_writer._write_point, live.record.id, replay)
         wait_for_blocked(1)
         second = threads.submit(two.send, "DELETE", f"/v1/experiments/{name}?confirm={name}")
         wait_for_blocked(2)

@@ -57,7 +57,7 @@ from pmbandits.service.prometheus import ServiceMetrics
 metrics = ServiceMetrics()
 metrics.count_request("ask", 200, 0.003)
 metrics.look(waiting=3)
-print(metrics.text({}).decode() if sys.argv[1] == "show" else "")
+print(metrics.prometheus_text({}).decode() if sys.argv[1] == "show" else "")
 """
 
 
@@ -96,6 +96,6 @@ def test_processes_count_in_memory_whatever_the_disk_does(tmp_path: Path, monkey
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as if that were on a disk that is stuck
     monkeypatch.setattr(run, "Supervisor", Nobody)
-    monkeypatch.setattr(run, "write_log", lambda *given: None)
+    monkeypatch.setattr(run, "configure_process_log", lambda *given: None)
     run.serve(Settings(port=0, processes=2))
     assert Path(folders[0]).parent == Path("/dev/shm") and not Path(folders[0]).exists()

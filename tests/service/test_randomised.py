@@ -22,7 +22,7 @@ def test_draws_have_their_probabilities() -> None:
     draws = Draws(5, (0.5, 0.3, 0.15, 0.05))
     n = 40_000
     for candidates in ((0, 1, 2, 3), (1, 3)):
-        found = [draws.draw(seq, candidates) for seq in range(1, n + 1)]
+        found = [draws.draw_arm_and_probability(seq, candidates) for seq in range(1, n + 1)]
         total = sum(draws.probabilities[arm] for arm in candidates)
         for arm in candidates:
             p = draws.probabilities[arm] / total

@@ -91,7 +91,7 @@ def test_a_process_that_knows_more_than_the_store_saves_nothing(tmp_path: Path) 
         for seq, digest in ((10, replay.digest + 1), (11, replay.digest), (10, replay.digest)):
             replay.seen, replay.digest, before = seq, digest, replay.digest
             served.service.experiment_cache._save_snapshot(1, replay)
-            served.service.history_writer._write(1, replay)
+            served.service.history_writer._write_point(1, replay)
             replay.digest = before
         kept = store.newest_snapshot(1)
         assert kept is not None and (kept.seq, kept.digest) == (10, live.replay.digest)

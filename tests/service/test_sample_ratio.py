@@ -23,7 +23,7 @@ def _bet(rng: np.random.Generator, n: int, kept: tuple[float, ...]) -> tuple[flo
         wealth[arm] += 0.3 * rng.random()  # what is played more is then played even more
         if rng.random() < kept[arm]:
             came += 1
-            bet.add(arm, dict(enumerate(p.tolist())))
+            bet.add_ticket(arm, dict(enumerate(p.tolist())))
             if bet.p_value <= LEVEL:
                 return bet.p_value, came
     return bet.p_value, None
@@ -52,7 +52,7 @@ def test_the_bet_is_a_likelihood_ratio() -> None:
         q = p * (arrived + sample_ratio.PRIOR) / (expected + sample_ratio.PRIOR)
         wealth *= (q / q.sum())[arm] / p[arm]
         best = max(best, wealth)
-        bet.add(arm, dict(enumerate(p.tolist())))
+        bet.add_ticket(arm, dict(enumerate(p.tolist())))
         arrived[arm] += 1
         expected += p
     assert bet.p_value == pytest.approx(1.0 / best, rel=1e-9)

@@ -82,7 +82,7 @@ def test_passwords_are_not_shown(url: str) -> None:
 
 def test_the_file_is_kept_safe(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'store.db'}")
-    transaction: Any = store.transaction()
+    transaction: Any = store.new_transaction()
     assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert transaction._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     transaction.close()
@@ -316,9 +316,9 @@ def test_a_reader_whose_disk_is_stuck_is_sent_away(tmp_path: Path, monkeypatch: 
     with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
         goes_on = threading.Event()
-        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open", lambda _: time.sleep(1.5))
+        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open_ticket", lambda _: time.sleep(1.5))
         assert served.send("GET", "/v1/experiments/shop/state").status_code == 200
-        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open", lambda _: goes_on.wait(60))
+        monkeypatch.setattr(served.service.overdue_tickets, "oldest_open_ticket", lambda _: goes_on.wait(60))
         monkeypatch.setattr(served.service.key_cache, "_load_keys", lambda: goes_on.wait(60))
         assert served.send("GET", "/v1/experiments/shop/state").status_code == 503
         goes_on.set()
@@ -476,27 +476,27 @@ def test_the_loop_stands_still_for_a_quick_disk_and_goes_on_for_a_slow_one() -> 
     thread, goes_on, events = sqlite.WriterThread(), threading.Event(), []
 
     def quick() -> None:
-        thread.decide(lambda: events.append(("quick", threading.current_thread().name)))
+        thread.run_decision(lambda: events.append(("quick", threading.current_thread().name)))
 
     def slow() -> None:
         goes_on.wait(30)
-        thread.decide(lambda: events.append(("slow", threading.current_thread().name)))
+        thread.run_decision(lambda: events.append(("slow", threading.current_thread().name)))
 
     def fails() -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
     async def play() -> None:
-        await thread.call(quick, quick=True)
+        await thread.run_in_writer_thread(quick, quick=True)
         for work in (slow, quick):
             goes_on.clear()
-            call = asyncio.ensure_future(thread.call(work, quick=work is slow))
+            call = asyncio.ensure_future(thread.run_in_writer_thread(work, quick=work is slow))
             await asyncio.sleep(0.05)  # the loop goes on
             goes_on.set()
             await call
         with pytest.raises(sqlite3.OperationalError):
-            await thread.call(fails, quick=True)
+            await thread.run_in_writer_thread(fails, quick=True)
         goes_on.clear()
-        call = asyncio.ensure_future(thread.call(slow, quick=True))
+        call = asyncio.ensure_future(thread.run_in_writer_thread(slow, quick=True))
         await asyncio.sleep(0.05)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):

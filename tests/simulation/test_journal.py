@@ -422,7 +422,7 @@ def identity(**changes: Any) -> str:
         "seed": 1,
         "checkpoints": 4,
     }
-    return prepare.prepare_experiment(**{**given, **changes}).identity
+    return prepare.prepare_experiment(**{**given, **changes}).identity_hash
 
 
 def hump(u: Any) -> Any:
@@ -501,8 +501,8 @@ def test_one_process_at_a_time(tmp_path: Path, whole: Path) -> None:
     shutil.copytree(whole, folder)
     before = files(folder)
     hold = (
-        "import sys; from pathlib import Path; from pmbandits.simulation.journal import _lock\n"
-        "held = _lock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from pmbandits.simulation.journal import _lock_folder\n"
+        "held = _lock_folder(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", hold, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -635,7 +635,7 @@ SMALL: dict[str, Any] = {
 )
 def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, name: str, change: Any) -> None:
     pmb.simulate(**SMALL, out=tmp_path, n_jobs=1)
-    identity = prepare.prepare_experiment(**SMALL, seed=0, checkpoints=None).identity
+    identity = prepare.prepare_experiment(**SMALL, seed=0, checkpoints=None).identity_hash
     with Journal(tmp_path, identity) as journal:
         payloads = list(journal.records())
     rows = decode_trials(payloads[0])

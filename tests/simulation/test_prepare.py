@@ -50,9 +50,9 @@ def test_without_limits_a_run_is_the_run_that_it_was() -> None:
         prepare_experiment("gini", COINS, "track", 100, 2, 0, None),
         prepare_experiment("gini", COINS, "track", 100, 2, 0, None, shares="A <= 1"),
     )
-    assert plain.identity == none.identity and "shares" not in plain.spec
+    assert plain.identity_hash == none.identity_hash and "shares" not in plain.spec
     other = prepare_experiment("gini", COINS, "track", 100, 2, 0, None, shares="A <= 0.5")
-    assert other.identity != plain.identity
+    assert other.identity_hash != plain.identity_hash
 
 
 def test_a_specification_has_limits_in_all_forms(tmp_path: Path) -> None:

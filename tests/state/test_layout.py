@@ -49,8 +49,8 @@ def test_every_name_is_used_once() -> None:
 def test_every_single_number_has_a_word_of_its_own() -> None:
     taken = [place for _, place in types_and_words_of_scalars(OWN).values()]
     assert sorted([*taken, *OFFSET_WORDS.values()]) == list(range(FIRST_ARRAY))
-    assert set(SCALARS) == {*SIZES, *(field.name for field in FIELDS if field.single)}
-    assert all(SCALARS[field.name][0] is field.type for field in FIELDS if field.single)
+    assert set(SCALARS) == {*SIZES, *(field.name for field in FIELDS if field.is_single_number)}
+    assert all(SCALARS[field.name][0] is field.type for field in FIELDS if field.is_single_number)
 
 
 @settings(deadline=None)
@@ -150,7 +150,7 @@ def compiled(lines: list[str]) -> Any:
 
 
 SINGLE_NAMES = [*SCALARS, *DECLARED]
-ARRAY_NAMES = [field.name for field in FIELDS if not field.single]
+ARRAY_NAMES = [field.name for field in FIELDS if not field.is_single_number]
 
 
 def ends(name: str) -> tuple[str, str]:

@@ -38,8 +38,9 @@ def run(folder: Path, code: str) -> str:
         file.parent.mkdir()
         file.write_text(KERNELS)
     head = f"import sys; sys.path.insert(0, {str(folder)!r})\nfrom mine.kernels import *\n"
-    head += "from pmbandits.state.precompile import as_compile_item, compile_order\n"
-    head += "items = compile_order([as_compile_item(first, 'float'), as_compile_item(second, 'float, int')], 'mine')\n"
+    head += "from pmbandits.state.precompile import as_compile_item, compile_items_in_order\n"
+    head += "entries = [as_compile_item(first, 'float'), as_compile_item(second, 'float, int')]\n"
+    head += "items = compile_items_in_order(entries, 'mine')\n"
     return python(head + code, PMBANDITS_CACHE_DIR=str(folder / "cache"))
 
 
@@ -56,14 +57,16 @@ def test_a_field_may_have_the_name_of_a_kernel(tmp_path: Path) -> None:
         "from pmbandits.state.linking import step\n@step('state -> float')\ndef level(s):\n    return s.level\n"
     )
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport mine.fields\n"
-    code += "from pmbandits.state.precompile import compile_order\nprint(len(compile_order([], 'mine')))"
+    code += (
+        "from pmbandits.state.precompile import compile_items_in_order\nprint(len(compile_items_in_order([], 'mine')))"
+    )
     assert python(code) == "1"
 
 
 def test_what_was_made_is_found_on_the_disk_by_the_next_process(tmp_path: Path) -> None:
-    look = "print([item.on_disk() for item in items])"
+    look = "print([item.is_on_disk() for item in items])"
     assert run(tmp_path, look) == "[False, False, False, False]"
-    assert run(tmp_path, f"items[1].make()\n{look}") == "[True, True, False, False]"
+    assert run(tmp_path, f"items[1].compile_or_load()\n{look}") == "[True, True, False, False]"
     assert run(tmp_path, look) == "[True, True, False, False]"
     for data in (tmp_path / "cache").rglob("*common*.nbc"):
         data.unlink()
@@ -71,5 +74,6 @@ def test_what_was_made_is_found_on_the_disk_by_the_next_process(tmp_path: Path) 
 
 
 def test_a_kernel_that_python_calls_is_another_than_the_one_for_kernels(tmp_path: Path) -> None:
-    code = "one = as_compile_item(common, 'float'); one.make(); print(one.on_disk(), items[1].on_disk(), common(1.0))"
+    code = "one = as_compile_item(common, 'float'); one.compile_or_load()\n"
+    code += "print(one.is_on_disk(), items[1].is_on_disk(), common(1.0))"
     assert run(tmp_path, code) == "True False 3.0"

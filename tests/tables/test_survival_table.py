@@ -74,7 +74,7 @@ def test_slopes_are_differences_of_values(metric: pmb.Distortion, panels: bool) 
     normal = [as_distribution(d) for d in (st.norm(0, 1), st.norm(1, 0.5), st.beta(2, 5))]
     weights = np.array([0.31, 0.42, 0.27])
     table = survival_table(metric, normal if panels else atoms(rng, 3), np.vstack((np.eye(3), weights)))
-    slopes, step = table.gradient(metric, table.curve(weights)), 1e-6
+    slopes, step = table.gradient(metric, table.curve_of_mixture(weights)), 1e-6
     for to in (1, 2):
         move = step * (np.eye(3)[to] - np.eye(3)[0])
         difference = (table.value(metric, weights + move) - table.value(metric, weights - move)) / (2.0 * step)
@@ -85,7 +85,7 @@ def test_a_tables_rows_are_curves_and_tails_keep_their_digits() -> None:
     table = SurvivalTable.from_atoms([Atoms(np.arange(4.0), np.array([1e-20, 0.5, 0.5 - 2e-20, 1e-20]))])
     assert table.cdf_rows[0, 0] == 1e-20
     assert table.survival_rows[0, -1] == 1e-20
-    assert table.curve(np.ones(1)).p.tolist() == pytest.approx([1e-20, 0.5, 1e-20], rel=1e-12)
+    assert table.curve_of_mixture(np.ones(1)).p.tolist() == pytest.approx([1e-20, 0.5, 1e-20], rel=1e-12)
 
 
 def test_wasserstein_distances_are_those_of_scipy() -> None:

@@ -149,7 +149,11 @@ def survival_band_from_units(
     weight = sizes / sizes.sum()
     if sizes.size < 2:
         return np.zeros_like(curve), np.ones_like(curve)
-    df = clusters.select_arms([arm]).spread([reward]).df if np.ptp(reward) > 0.0 else 1.0 / float(weight @ weight) - 1.0
+    df = (
+        clusters.select_arms([arm]).jackknife_spread([reward]).df
+        if np.ptp(reward) > 0.0
+        else 1.0 / float(weight @ weight) - 1.0
+    )
     leverage2 = (sizes.size - 1.0) / sizes.size / (1.0 - weight) ** 2
     order = np.argsort(-reward, kind="stable")
     unit, reward = unit[order], reward[order]

@@ -61,9 +61,11 @@ def score_dot_chart(advice: Advice, most: int) -> Dots:
             {
                 "name": name,
                 "score": written(score),
-                "at": 100.0 * scale.place(score) if isfinite(score) else None,
-                "from": 100.0 * scale.place(between[0]) if between else None,
-                "width": 100.0 * (scale.place(between[1]) - scale.place(between[0])) if between else None,
+                "at": 100.0 * scale.position_on_axis(score) if isfinite(score) else None,
+                "from": 100.0 * scale.position_on_axis(between[0]) if between else None,
+                "width": 100.0 * (scale.position_on_axis(between[1]) - scale.position_on_axis(between[0]))
+                if between
+                else None,
                 "colour": arm_colour(k) if k >= 0 else "var(--ink)",
                 "chosen": k < 0 or advice.weights[k] == 1.0,
             }
@@ -89,10 +91,10 @@ def _make_line_chart(
     """A chart from data, the scales of both axes, and the texts at both axes."""
 
     def left(v: float) -> float:
-        return LEFT + (WIDTH - LEFT - 6) * scales[0].place(v)
+        return LEFT + (WIDTH - LEFT - 6) * scales[0].position_on_axis(v)
 
     def top(v: float) -> float:
-        return 6 + HEIGHT * (1.0 - scales[1].place(v))
+        return 6 + HEIGHT * (1.0 - scales[1].position_on_axis(v))
 
     drawn = [
         {
@@ -108,13 +110,13 @@ def _make_line_chart(
 def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     """The share of rewards above (losses: below) each number, of the arms with the best scores; and a note."""
     shown = sorted(advice.by_share()[:MOST_CURVES])
-    curves = RewardCurves([advice.log.arms[k].all for k in shown])
+    curves = RewardCurves([advice.log.arms[k].whole_sample for k in shown])
     sign = -1.0 if advice.loss else 1.0  # losses grow to the right, too
     low, high = sorted((sign * float(curves.grid[0]), sign * float(curves.grid[-1])))
     scale = AxisScale(low, high, curves.linear_width)
     at = np.repeat(np.arange(curves.grid.size), 2)
     lines = [
-        (advice.names[k], row[at[:-1]], arm_colour(k)) for k, row in zip(shown, curves.survival, strict=True)
+        (advice.names[k], row[at[:-1]], arm_colour(k)) for k, row in zip(shown, curves.survival_of_arms, strict=True)
     ]  # steps: each share holds until the next reward
     ticks = [(v, f"{v:,.10g}") for v in scale.ticks()]
     share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]
@@ -122,7 +124,7 @@ def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     squeezed = " The scale is squeezed away from 0, because few rewards are far out." if curves.linear_width else ""
     left_out = len(advice.names) - len(shown)
     more = f" {left_out:,} more are not drawn." if left_out else ""
-    return chart, f"{curves.undrawn}{squeezed}{more}".strip()
+    return chart, f"{curves.undrawn_rewards_sentence}{squeezed}{more}".strip()
 
 
 def attention_chart(metric: Distortion) -> LineChart:

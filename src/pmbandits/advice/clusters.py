@@ -23,7 +23,7 @@ class Spread(NamedTuple):
     third: float = 0.0
     plain: float = 0.0
 
-    def minus_independent(self, other: Spread) -> Spread:
+    def spread_of_independent_difference(self, other: Spread) -> Spread:
         """The spread of the difference of two independent estimates."""
         return Spread(
             self.variance + other.variance, min(self.df, other.df), self.third - other.third, self.plain + other.plain
@@ -55,7 +55,7 @@ class Clusters:
         weights = self.unit_weights(arm)
         return 1.0 / float(weights @ weights) if weights.size else 0.0
 
-    def spread(self, scores: Sequence[FloatArray]) -> Spread:
+    def jackknife_spread(self, scores: Sequence[FloatArray]) -> Spread:
         """The jackknife variance of a sum of averages, one for each arm, from the scores of its rows.
 
         An arm with a single unit has an infinite variance.

@@ -49,7 +49,7 @@ class RewardCurves:
         return np.concatenate((places, [places[-1] + pad]))
 
     @cached_property
-    def survival(self) -> FloatArray:
+    def survival_of_arms(self) -> FloatArray:
         """The survival curve of each arm on the grid: the share of rewards above each point."""
         rows = []
         for s in self.samples:
@@ -58,7 +58,7 @@ class RewardCurves:
         return np.array(rows)
 
     @property
-    def undrawn(self) -> str:
+    def undrawn_rewards_sentence(self) -> str:
         """A sentence on rewards that are too far away to be drawn."""
         (low, high) = self.drawn_range
         least, most = min(float(s.x[0]) for s in self.samples), max(float(s.x[-1]) for s in self.samples)
@@ -97,7 +97,7 @@ class AxisScale:
     hi: float
     linear_width: float = 0.0
 
-    def place(self, value: float) -> float:
+    def position_on_axis(self, value: float) -> float:
         """Where a number is drawn."""
         low, high, at = (self._transform(v) for v in (self.lo, self.hi, min(max(value, self.lo), self.hi)))
         return (at - low) / ((high - low) or 1.0)

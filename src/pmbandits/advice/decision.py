@@ -162,7 +162,7 @@ def _decision_kind(advice: Advice) -> Kind:
     if advice.sure == "looks":
         return "leads"
     closest = advice.evidence.closest_rival
-    if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p > _LEADING_P_VALUE:
+    if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p_value > _LEADING_P_VALUE:
         return "cannot tell"
     return "leads"
 
@@ -180,7 +180,7 @@ def _arms_surely_worse(advice: Advice) -> set[str]:
     if advice.inconclusive or advice.tails or found.is_mixture:
         return set()
     times = 2.0 * len(rivals) * advice.family
-    return {advice.names[m.rival] for m in found.margins if times * m.p <= 1.0 - advice.level}
+    return {advice.names[m.rival] for m in found.margins if times * m.p_value <= 1.0 - advice.level}
 
 
 def _arm_to_compare_with(advice: Advice) -> str | None:
@@ -245,12 +245,13 @@ def _caveats(advice: Advice) -> list[Caveat]:
     if few:
         clustered = log.kept_rows is not None and log.kept_rows.cluster_of_each_row is not None
         out.append(Caveat("few units" if clustered else "few rewards", few))
-    if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.all for arm in log.arms]):
+    if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.whole_sample for arm in log.arms]):
         out.append(Caveat("moment bound broken"))
     out += [
         Caveat("outlier", (name,), {"reward": advice.shown(reward)})
         for k, (name, arm) in enumerate(zip(advice.names, log.arms, strict=True))
-        if k not in advice.evidence.few and (reward := checks.deciding_reward(advice.metric, arm.all)) is not None
+        if k not in advice.evidence.few
+        and (reward := checks.deciding_reward(advice.metric, arm.whole_sample)) is not None
     ]
     if advice.support_assumed and not advice.tails and len(advice.names) > 1:
         low, high = sorted((advice.shown(support.lo), advice.shown(support.hi)))

@@ -69,7 +69,7 @@ class AdviceByGroup(Mapping[str, Advice]):
             found, written = advice.decision.difference, sentences.number_format(advice)
             rival, by = ("–", "–") if found is None or advice.tied else (found.rival, written(found.value))
             best = "all the same" if advice.tied else sentences.mixture_text(advice.mixture, advice.log.arm_column)
-            out.append((name, f"{advice.log.outcomes:,}", best, rival, by, sentences.short_verdict(advice)))
+            out.append((name, f"{advice.log.n_outcomes:,}", best, rival, by, sentences.short_verdict(advice)))
         return out
 
     def __str__(self) -> str:

@@ -119,9 +119,9 @@ class Evidence:
     @property
     def closest_rival(self) -> Margin | None:
         """The single arm that is hardest to beat."""
-        return max(self.margins, key=lambda m: (m.p, -m.gain), default=None)
+        return max(self.margins, key=lambda m: (m.p_value, -m.gain), default=None)
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def utility_interval_at(self, level: float) -> tuple[float, float]:
         """An approximate interval for the utility of the recommendation."""
         if self.smallest_n < FEWEST_UNITS or not isfinite(self.error):
             return nan, nan
@@ -173,7 +173,7 @@ def compute_evidence(
 def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matters: float) -> Evidence:
     samples = problem.samples
     count = len(samples)
-    alone = {k: problem.estimate(metric, unit_vector(count, k)) for k in range(count)}
+    alone = {k: problem.utility_estimate(metric, unit_vector(count, k)) for k in range(count)}
     arm_utilities = np.array([alone[k].value for k in range(count)])
     weights = best_mixture(metric, problem, arm_utilities)
     few = {k for k in range(count) if problem.has_too_few_rewards(k)}
@@ -212,7 +212,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
         few=tuple(sorted(few)),
         divisions=cross_fit.divisions if cross_fit is not None else 0,
     )
-    guessed = not problem.bounded and has_infinite_slope_at_ends(metric)  # the value is too low for another reason
+    guessed = not problem.is_bounded and has_infinite_slope_at_ends(metric)  # the value is too low for another reason
     if p <= alpha or used.size > 1 or metric.jumps or guessed:
         return found
     return replace(found, value=apparent - _winners_curse_bias(arm_utilities, found.errors, int(used[0])))
@@ -224,8 +224,8 @@ def _p_values_of_lead(ahead: Sequence[Margin], cross_fit: _CrossFit | None, matt
         medians = [float(np.median(p)) if p else 1.0 for p in (cross_fit.p_values, cross_fit.guarded_p_values)]
         return min(2.0 * medians[0], 1.0), min(2.0 * medians[1], 1.0)
     times = 2.0 if matters == 0.0 else max(2.0, float(len(ahead)))
-    worst = max(m.p_beyond(-matters) for m in ahead)
-    guarded = max(1.0 if m.guarded is None else m.guarded.p_beyond(-matters) for m in ahead)
+    worst = max(m.p_value_of_lead_beyond(-matters) for m in ahead)
+    guarded = max(1.0 if m.guarded is None else m.guarded.p_value_of_lead_beyond(-matters) for m in ahead)
     return min(times * worst, 1.0), min(times * guarded, 1.0)
 
 
@@ -267,9 +267,9 @@ def evidence_of_mixture(
     metric: Distortion, problem: Problem, weights: FloatArray, alone: Sequence[UtilityEstimate], **decided: Any
 ) -> Evidence:
     """The evidence on a mixture, with the standard errors of the mixture and of the single arms filled in."""
-    mixed = problem.estimate(metric, weights)
+    mixed = problem.utility_estimate(metric, weights)
     used = np.flatnonzero(weights > 0.0).tolist()
-    spreads, own = [one.spread() for one in alone], mixed.spread()
+    spreads, own = [one.utility_spread() for one in alone], mixed.utility_spread()
     return Evidence(
         weights=weights,
         errors=np.sqrt([one.variance for one in spreads]),
@@ -326,7 +326,7 @@ def _cross_fit(
     best_alone = int(np.argmax(arm_utilities))
     gains, refit_gains, p_values, guarded_p_values = [], [], [], []
     measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
-    guard = problem.guard.times(measuring)
+    guard = problem.guard.guard_of_reward_share(measuring)
 
     def gain(samples: Sequence[Sample], mixture: FloatArray, arm: int) -> float:
         alone = utility_of_mixture(metric, samples, unit_vector(count, arm))
@@ -345,8 +345,8 @@ def _cross_fit(
         ahead: list[Margin] = []
         if is_mixture and testable:
             ahead = margins_over_arms(metric, chosen, samples, guard, [j for j in testable if sizes[j] > 1], clusters)
-        p_values.append(max((m.p for m in ahead), default=1.0))
-        guarded_p_values.append(max((1.0 if m.guarded is None else m.guarded.p for m in ahead), default=1.0))
+        p_values.append(max((m.p_value for m in ahead), default=1.0))
+        guarded_p_values.append(max((1.0 if m.guarded is None else m.guarded.p_value for m in ahead), default=1.0))
     if not gains:
         return _CrossFit(0.0, [], [], 0)
     bias = 0.0

@@ -15,7 +15,7 @@ class NumberFormat:
     """How numbers of one answer are written: the same number of decimals in all of them, and their unit.
 
     >>> written = NumberFormat.for_resolution([0.4], "€")
-    >>> written(10_250.0), written(-0.004), written.with_unit(-3.137)
+    >>> written(10_250.0), written(-0.004), written.text_with_unit(-3.137)
     ('10,250.00', '0', '-3.14 €')
     """
 
@@ -40,11 +40,11 @@ class NumberFormat:
         text = f"{value:,.{self.decimals}f}"
         return text if any(digit in text for digit in "123456789") else "0"
 
-    def with_unit(self, value: float) -> str:
+    def text_with_unit(self, value: float) -> str:
         """The number and its unit, if there is one."""
         return f"{self(value)} {self.unit}".rstrip() if isfinite(value) else self(value)
 
-    def interval(self, ends: tuple[float, float]) -> str:
+    def interval_text(self, ends: tuple[float, float]) -> str:
         """Two numbers with "to" between them."""
         return f"{self(min(ends))} to {self(max(ends))}" if all(map(isfinite, ends)) else "not known"
 
@@ -52,7 +52,7 @@ class NumberFormat:
 def share_in_percent(share: float) -> str:
     """A share in percent; a dash for none.
 
-    >>> percent(0.604), percent(0.0012), percent(0.0)
+    >>> share_in_percent(0.604), share_in_percent(0.0012), share_in_percent(0.0)
     ('60 %', '0.12 %', '–')
     """
     if share == 0.0:

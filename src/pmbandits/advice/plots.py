@@ -79,7 +79,7 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
 
 def _crop_axes_to_readable_rewards(advice: Advice, chosen: Sequence[int], axes: Sequence[Axes]) -> None:
     """Cut off the furthest rewards where they would squeeze all others into a line, and say so."""
-    cuts = [quantile(advice.log.arms[k].all, (0.05, 0.25, 0.5, 0.75, 0.95)) for k in chosen]
+    cuts = [quantile(advice.log.arms[k].whole_sample, (0.05, 0.25, 0.5, 0.75, 0.95)) for k in chosen]
     ends = min(float(q[0]) for q in cuts), max(float(q[-1]) for q in cuts)
     middle = max(float(q[3] - q[1]) for q in cuts)
     reward_range = (

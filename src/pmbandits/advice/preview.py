@@ -63,12 +63,12 @@ class PreviewResult:
         """Utility of the mixture minus that of the best arm; below 0 where limits cost more than mixing gains."""
         return self.value - float(self.arm_utilities.max())
 
-    def shown(self, value: float) -> float:
+    def in_sign_of_data(self, value: float) -> float:
         """A utility or an average in the sign of the data: losses are losses again."""
         return -value if self.loss and value else value
 
     @property
-    def cost(self) -> float:
+    def cost_of_limits(self) -> float:
         """How much utility the limits cost."""
         return max(self.unconstrained_value - self.value, 0.0)
 
@@ -77,9 +77,9 @@ class Preview:
     """Fast approximate best mixtures for one problem.
 
     >>> from pmbandits.advice.problem import make_problem
-    >>> from pmbandits.logs import read
+    >>> from pmbandits.logs import read_log
     >>> from pmbandits.metrics import metric
-    >>> preview = Preview(make_problem(read({"a": [0, 1, 1, 1, 1], "b": [0, 0, 0, 1, 0]})))
+    >>> preview = Preview(make_problem(read_log({"a": [0, 1, 1, 1, 1], "b": [0, 0, 0, 1, 0]})))
     >>> found = preview.best_mixture(metric("gini"))
     >>> found.weights.round(2), round(found.value, 3), round(found.gain, 3)
     (array([0.5, 0.5]), 0.25, 0.09)

@@ -52,7 +52,7 @@ class Problem:
     clusters: Clusters | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        samples = tuple(arm.all for arm in self.log.arms)
+        samples = tuple(arm.whole_sample for arm in self.log.arms)
         object.__setattr__(self, "samples", samples)
         seen = [(float(s.x[0]), float(s.x[-1])) for s in samples]
         ends = _pseudo_reward_ends(samples, self.support)
@@ -68,7 +68,7 @@ class Problem:
         return n_rewards_or_units(self.samples, arm, self.clusters) < fewest
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         """Whether it was declared between which numbers rewards lie."""
         return self.declared and not isinstance(self.support, (Real, Heavy))
 
@@ -88,7 +88,7 @@ class Problem:
         log = replace(self.log, arms=tuple(self.log.arms[k] for k in arms), kept_rows=rows)
         return replace(self, log=log)
 
-    def estimate(self, metric: Distortion, weights: FloatArray) -> UtilityEstimate:
+    def utility_estimate(self, metric: Distortion, weights: FloatArray) -> UtilityEstimate:
         """The utility of a mixture of all rewards, with its standard error."""
         return mixture_utility_estimate(metric, weights, self.samples, self.guard, self.clusters)
 

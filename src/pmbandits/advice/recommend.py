@@ -355,7 +355,7 @@ def _build_advice(
     bands = Bands(metric, problem.samples, support, shared.level, problem.clusters)
     value, _ = _clip_to_metric_range((evidence.value, evidence.value), metric, problem)
     bounds = _guaranteed_utility_bounds(shared, evidence, bands)
-    known = not tails and (problem.bounded or not checks.has_infinite_slope_at_ends(metric))
+    known = not tails and (problem.is_bounded or not checks.has_infinite_slope_at_ends(metric))
     interval = _approximate_utility_interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
         interval = _finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
@@ -402,7 +402,7 @@ _VERDICTS: dict[Sure, Verdict] = {"surely": "real", "looks": "looks real", "uncl
 def _certainty_of_recommendation(shared: _Shared, metric: Distortion) -> Sure:
     """How sure a recommendation is that is beyond chance: not "surely" if something that it rests on is not known."""
     problem = shared.problem
-    known = problem.bounded or (
+    known = problem.is_bounded or (
         problem.declared
         and not checks.has_infinite_slope_at_ends(metric)
         and not checks.violates_moment_bound(problem.support, problem.samples)
@@ -427,7 +427,7 @@ def _approximate_utility_interval(
     shared: _Shared, evidence: Evidence, bands: Bands, value: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
     """An approximate interval of the utility, no wider than the bounds that always hold."""
-    low, high = _clip_to_metric_range(evidence.interval(shared.level), bands.metric, shared.problem)
+    low, high = _clip_to_metric_range(evidence.utility_interval_at(shared.level), bands.metric, shared.problem)
     if isfinite(low) and isfinite(bounds[0]):
         return min(max(low, bounds[0]), value), max(min(high, bounds[1]), value)
     return low, high

@@ -121,7 +121,7 @@ def _report_origin_lines(advice: Advice, author: str) -> list[str]:
     log = advice.log
     return [
         date.today().isoformat(),
-        f"from {log.source} ({log.outcomes:,} rewards of {len(log.arms):,})",
+        f"from {log.source} ({log.n_outcomes:,} rewards of {len(log.arms):,})",
         *([f"in {log.measured_in}"] if log.measured_in else []),
         f"by {author} with pmbandits {__version__}" if author else f"made with pmbandits {__version__}",
     ]
@@ -142,7 +142,7 @@ def _table_of_losses_by_other_choices(all_advice: Sequence[Advice]) -> list[tupl
 
 def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str]]:
     """For each preference (row): what the choice by each of them (column) loses, in percent where that has a sense."""
-    samples = [arm.all for arm in all_advice[0].log.arms]
+    samples = [arm.whole_sample for arm in all_advice[0].log.arms]
     out = []
     for row_advice in all_advice:
         best, cells = row_advice.apparent, []
@@ -153,7 +153,7 @@ def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str
             elif best > 0.0:
                 cells.append(f"{format_two_digits(100 * lost / best)} %")
             else:
-                cells.append(NumberFormat.for_resolution([lost], row_advice.log.measured_in).with_unit(lost))
+                cells.append(NumberFormat.for_resolution([lost], row_advice.log.measured_in).text_with_unit(lost))
         out.append(cells)
     return out
 

@@ -230,7 +230,7 @@ class Advice:
         if self.hidden:
             lines.append(f"… and {self.hidden} more arms")
         lines += ["", *(["Mind:"] if self.caveats else []), *(f"- {caveat}" for caveat in self.caveats)]
-        lines += [*(f"  {bad}" for bad in self.log.shown()), "", *self.notes]
+        lines += [*(f"  {bad}" for bad in self.log.example_lines()), "", *self.notes]
         text = "\n".join(lines)
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")
@@ -257,7 +257,7 @@ class Advice:
                 f"{a.n:,}",
                 written(self.shown(a.mean)),
                 *([] if self.metric.name == "mean" else [written(self.shown_score(a.utility))]),
-                written.interval((self.shown_score(a.interval[0]), self.shown_score(a.interval[1]))),
+                written.interval_text((self.shown_score(a.interval[0]), self.shown_score(a.interval[1]))),
                 sentences.share_text(self, a.share),
             )
             for a in self._arms_to_show()
@@ -391,7 +391,7 @@ class AdviceTable(Sequence[Advice]):
                 (
                     sentences.metric_title(a.metric, a.loss),
                     best,
-                    written.with_unit(a.score),
+                    written.text_with_unit(a.score),
                     rival,
                     by,
                     sentences.short_verdict(a),
@@ -402,7 +402,7 @@ class AdviceTable(Sequence[Advice]):
     def __str__(self) -> str:
         first = self.advice[0]
         lines = [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in self.caveats)]
-        lines += [*(f"  {bad}" for bad in first.log.shown()), "", *first.general]
+        lines += [*(f"  {bad}" for bad in first.log.example_lines()), "", *first.general]
         return "\n".join(lines).strip()
 
     __repr__ = __str__

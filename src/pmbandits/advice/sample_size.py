@@ -27,7 +27,9 @@ def n_more_rewards_needed(
     """
     single = not evidence.is_mixture
     times = 2.0 if matters == 0.0 else max(2.0, float(len(evidence.margins)))
-    open_margins = [m for m in evidence.margins if times * m.p_beyond(-matters) > alpha] if single else None
+    open_margins = (
+        [m for m in evidence.margins if times * m.p_value_of_lead_beyond(-matters) > alpha] if single else None
+    )
     close = evidence.margins if open_margins is None else open_margins
     factors = {m.rival: growth_factor(m, alpha / times, matters, split=not single) for m in close}
     if not factors or not all(map(isfinite, factors.values())):

@@ -50,7 +50,7 @@ def recommendation_sentence(advice: Advice) -> str:
 def reason_sentences(advice: Advice) -> str:
     """The size of the difference with its interval, and how sure it is."""
     if len(advice.names) == 1:
-        return f"Its {score_name(advice)} is {number_format(advice).with_unit(advice.shown_score(advice.value))}."
+        return f"Its {score_name(advice)} is {number_format(advice).text_with_unit(advice.shown_score(advice.value))}."
     if advice.tied:
         return _why_arms_are_tied_text(advice)
     found = advice.decision.difference
@@ -75,7 +75,7 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     written = number_format(advice)
     rival, score = arm_label(found.rival, advice.log.arm_column), score_name(advice)
     what = mixture_text(advice.mixture, advice.log.arm_column) if len(advice.mixture) == 1 else "the mixture"
-    between = f" (95 % interval: {written.interval(found.interval)})".replace("95", f"{100 * advice.level:g}", 1)
+    between = f" (95 % interval: {written.interval_text(found.interval)})".replace("95", f"{100 * advice.level:g}", 1)
     between = between if all(map(isfinite, found.interval)) else ""
     values = [a.utility for a in advice.arms if a.name == found.rival]
     ours, alone = written(advice.score), " alone" if len(advice.mixture) > 1 else ""
@@ -83,9 +83,9 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     smaller = f", and {'larger' if spread else 'smaller'} is better" if advice.loss else ""
     if abs(found.value) <= TIE_TOLERANCE * max(abs(advice.apparent), 1e-300):
         return f"By the {score}, {what} and {rival}{alone} are equal: {ours}."
-    more = f"{written.with_unit(found.value)} better than {rival}{alone}{between}"
+    more = f"{written.text_with_unit(found.value)} better than {rival}{alone}{between}"
     against = (
-        f"it has {written.with_unit(advice.score)}"
+        f"it has {written.text_with_unit(advice.score)}"
         if alone
         else f"{ours} against {written(advice.shown_score(values[0]))}"
     )
@@ -98,7 +98,7 @@ def _does_difference_matter_text(advice: Advice, found: Difference, written: Num
     """Whether the difference is as large as the smallest one that matters to the user."""
     if not advice.matters:
         return ""
-    least = written.with_unit(advice.matters)
+    least = written.text_with_unit(advice.matters)
     if found.matters is None:
         return f" Whether it reaches the {least} that matter to you is not settled."
     return f" That is {'at least' if found.matters else 'less than'} the {least} that matter to you."
@@ -141,7 +141,7 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
 def _why_arms_are_tied_text(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart."""
     written, score = number_format(advice), score_name(advice)
-    said = f"All have the same {score}: {written.with_unit(advice.shown_score(advice.apparent))}."
+    said = f"All have the same {score}: {written.text_with_unit(advice.shown_score(advice.apparent))}."
     value, share = advice.log.most_common_reward()
     alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
     if share < 0.5 or abs(advice.apparent - alone) > TIE_TOLERANCE * max(abs(alone), abs(advice.apparent)):
@@ -162,7 +162,7 @@ def price_sentence(advice: Advice) -> str:
     written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
     less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if given > 0.0 and not advice.loss else ""
     name = arm_label(best.name, advice.log.arm_column)
-    ours, theirs = (written.with_unit(advice.shown(mean)) for mean in (given, best.mean))
+    ours, theirs = (written.text_with_unit(advice.shown(mean)) for mean in (given, best.mean))
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
 
 
@@ -213,7 +213,7 @@ def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
     if not advice.tails:
         return [] if advice.metric.shape == "linear" else [(describe_metric(find_metric("mean")), "mean")]
     both = any(t.upper for t in advice.tails), any(not t.upper for t in advice.tails)
-    samples = [arm.all for arm in advice.log.arms]
+    samples = [arm.whole_sample for arm in advice.log.arms]
     fit = []
     for text in TAIL_ROBUST_METRICS[both]:
         utilities = utilities_of_arms(find_metric(text), samples)
@@ -237,7 +237,7 @@ def caveat_findings(advice: Advice) -> Iterator[Finding]:
         yield Finding("rarest rewards", seen, "So there is no interval.", _DECLARE_RANGE)
     yield from advice.log.findings
     placeholders = {PLACEHOLDER} if any(f.kind == "sentinels" for f in advice.log.findings) else set()
-    if (report := advice.log.row_report()) and set(advice.log.malformed) != placeholders:
+    if (report := advice.log.unused_rows_sentence()) and set(advice.log.malformed) != placeholders:
         yield Finding("rows", report, "")
 
 
@@ -353,7 +353,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
     if found.by_bands and not metric.jumps:
         yield f"Compared by confidence bands only: {_arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
-        ends = written.interval((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
+        ends = written.interval_text((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
         yield (
             f"With probability {100 * advice.level:g} % the recommendation truly scores {ends}, whatever the "
             "distributions are inside the declared range."
@@ -388,8 +388,8 @@ def general_notes(advice: Advice) -> Iterator[str]:
     if log.per is not None:
         period = "value of the time column" if log.per == "time" else log.per
         yield (
-            f"One reward is the average in one {period}: {log.used:,} rows became {log.outcomes:,} rewards. A mixture "
-            f"means that in each {period} one {arm_noun(advice)} is chosen alone."
+            f"One reward is the average in one {period}: {log.used:,} rows became {log.n_outcomes:,} rewards. A "
+            f"mixture means that in each {period} one {arm_noun(advice)} is chosen alone."
         )
     rows = log.kept_rows
     if rows is not None and rows.unit is not None:

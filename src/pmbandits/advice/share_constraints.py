@@ -53,7 +53,7 @@ def compute_evidence_constrained(
         ]
         if others and len(others) < len(corners):  # it is a vertex
             p, guarded_p = (
-                _two_sided_p_value(max(m.p for m in tested_margins)),
+                _two_sided_p_value(max(m.p_value for m in tested_margins)),
                 _two_sided_p_value(max(map(_guarded_p_value, tested_margins))),
             )
         elif others:
@@ -67,7 +67,7 @@ def compute_evidence_constrained(
         metric,
         problem,
         weights,
-        [problem.estimate(metric, unit_vector(len(samples), k)) for k in range(len(samples))],
+        [problem.utility_estimate(metric, unit_vector(len(samples), k)) for k in range(len(samples))],
         arm_utilities=utilities_of_arms(metric, samples),
         apparent=apparent,
         apparent_gain=0.0,
@@ -88,13 +88,13 @@ def _two_sided_p_value(p_value: float) -> float:
 
 
 def _guarded_p_value(margin: Margin) -> float:
-    return 1.0 if margin.guarded is None else margin.guarded.p
+    return 1.0 if margin.guarded is None else margin.guarded.p_value
 
 
 def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tuple[list[float], list[float]]:
     """Held-out p-values: choose a mixture of vertices on some rewards, measure on the others."""
     p_values, guarded = [1.0], [1.0]
-    guard = problem.guard.times((N_PARTS - N_CHOOSING_PARTS) / N_PARTS)
+    guard = problem.guard.guard_of_reward_share((N_PARTS - N_CHOOSING_PARTS) / N_PARTS)
     for one, two in problem.cross_fitting_splits():
         choosing, (samples, clusters) = problem.select_parts(one)[0], problem.select_parts(two)
         if min(s.n for s in (*choosing, *samples)) == 0:
@@ -106,7 +106,7 @@ def _cross_fit(metric: Distortion, problem: Problem, corners: FloatArray) -> tup
         ahead = [
             margin_between_mixtures(metric, chosen, c, samples, guard, clusters, rival=k) for k, c in enumerate(corners)
         ]
-        p_values.append(max(m.p for m in ahead))
+        p_values.append(max(m.p_value for m in ahead))
         guarded.append(max(map(_guarded_p_value, ahead)))
     return p_values[1:] or p_values, guarded[1:] or guarded
 

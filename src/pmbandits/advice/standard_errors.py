@@ -68,7 +68,7 @@ class Guard:
         """The guard of some arms."""
         return replace(self, ends=[self.ends[i] for i in arms], seen=[self.seen[i] for i in arms])
 
-    def times(self, share: float) -> Guard:
+    def guard_of_reward_share(self, share: float) -> Guard:
         """The guard for a share of the rewards."""
         return replace(self, pseudo_rewards=share * self.pseudo_rewards)
 
@@ -111,11 +111,11 @@ class Margin:
     guarded: Margin | None = None
 
     @property
-    def p(self) -> float:
+    def p_value(self) -> float:
         """One-sided p-value of the lead."""
-        return self.p_beyond(0.0)
+        return self.p_value_of_lead_beyond(0.0)
 
-    def p_beyond(self, least: float) -> float:
+    def p_value_of_lead_beyond(self, least: float) -> float:
         """One-sided p-value of a lead of more than ``least``: Student's t, corrected where skewness is unfavourable."""
         away = self.gain - self.slack - least
         if self.error == 0.0:
@@ -212,7 +212,9 @@ class UtilityEstimate:
         out: FloatArray = np.sqrt(np.maximum(shares**2 @ variances, 0.0))
         return out
 
-    def spread(self, minus_arm: int | None = None, *, seen: RewardRange | None = None, guarded: bool = False) -> Spread:
+    def utility_spread(
+        self, minus_arm: int | None = None, *, seen: RewardRange | None = None, guarded: bool = False
+    ) -> Spread:
         """Variance of the mixture's utility, or of its difference to one of its arms, with degrees of freedom.
 
         ``seen`` is the range in which rewards of all compared arms were seen; ``guarded`` is for claims that hold
@@ -230,8 +232,8 @@ class UtilityEstimate:
         self, scores: Sequence[FloatArray], *, seen: RewardRange | None = None, guarded: bool = False
     ) -> Spread:
         """Variance of a sum of averages of scores; the scores of each arm are given at the points."""
-        arms = [self._scored(i, score) for i, score in enumerate(scores)]
-        plain = [arm.moments(arm.n, 0.0)[0] for arm in arms]
+        arms = [self._scored_arm(i, score) for i, score in enumerate(scores)]
+        plain = [arm.variance_and_third_moment(arm.n, 0.0)[0] for arm in arms]
         sizes = [arm.n if self.clusters is None else self.clusters.effective_size(i) for i, arm in enumerate(arms)]
         seen = seen or self.guard.seen_range
         counts = []
@@ -241,7 +243,7 @@ class UtilityEstimate:
             arm.at_ends = np.interp(ends, self.survival.points, scores[i])
             counts.append(self.guard.pseudo_rewards * (_TAME_SHARE if tame else 1.0))
         if self.clusters is None:
-            each = [arm.moments(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
+            each = [arm.variance_and_third_moment(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
             variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
             return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third, sum(plain))
         between = self._spread_between_units(scores)
@@ -250,12 +252,12 @@ class UtilityEstimate:
         unseen = total = 0.0
         for i, (arm, sample, count) in enumerate(zip(arms, self.samples, counts, strict=True)):
             n = max(sample.n / alike if plain[i] > 0.0 else 0.0, min(sizes[i], sample.n))
-            unseen += arm.moments(n, count)[0] - arm.moments(n, 0.0)[0]
-            total += arm.moments(sample.n, count)[0]
+            unseen += arm.variance_and_third_moment(n, count)[0] - arm.variance_and_third_moment(n, 0.0)[0]
+            total += arm.variance_and_third_moment(sample.n, count)[0]
         variance = max(total, between.variance + max(unseen, 0.0))
         return Spread(variance, between.df, 0.0, max(between.variance, sum(plain)))
 
-    def _scored(self, i: int, score: FloatArray) -> _ScoredArm:
+    def _scored_arm(self, i: int, score: FloatArray) -> _ScoredArm:
         sample = self.samples[i]
         return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample)
 
@@ -263,14 +265,16 @@ class UtilityEstimate:
         """The spread of the same between units."""
         assert self.clusters is not None
         rows, points = self.clusters, self.survival.points
-        return rows.spread([np.interp(rows.reward[rows.arm == i], points, score) for i, score in enumerate(scores)])
+        return rows.jackknife_spread(
+            [np.interp(rows.reward[rows.arm == i], points, score) for i, score in enumerate(scores)]
+        )
 
     @cached_property
     def _design_effect(self) -> float:
         """How many rewards of a unit count as one: the variance between units over that of independent rewards."""
         scores = self._influence_scores_by_arm()
         rows = sum(
-            self._scored(i, one).moments(s.n, 0.0)[0]
+            self._scored_arm(i, one).variance_and_third_moment(s.n, 0.0)[0]
             for i, (one, s) in enumerate(zip(scores, self.samples, strict=True))
         )
         between = self._spread_between_units(scores).variance
@@ -293,7 +297,7 @@ class _ScoredArm:
     at_ends: FloatArray = field(default_factory=lambda: np.zeros(2))
 
     @property
-    def p(self) -> FloatArray:
+    def reward_shares(self) -> FloatArray:
         """The shares of the rewards."""
         return self.sample.p
 
@@ -306,19 +310,19 @@ class _ScoredArm:
         """
         if self.sample.squares is None:
             return float(self.sample.n)
-        away = (self.score - self.p @ self.score) ** 2
+        away = (self.score - self.reward_shares @ self.score) ** 2
         varies = float(self.sample.squares @ away)
-        return float(self.p @ away) / varies if varies > 0.0 else float(self.sample.n)
+        return float(self.reward_shares @ away) / varies if varies > 0.0 else float(self.sample.n)
 
     def effective_size(self, n: float) -> float:
         """The number of rewards over the kurtosis of their scores: on how many rewards the variance rests."""
-        away = self.score - self.p @ self.score
-        fourth = float(self.p @ away**4)
-        return n * float(self.p @ away**2) ** 2 / fourth if fourth > 0.0 else 0.0
+        away = self.score - self.reward_shares @ self.score
+        fourth = float(self.reward_shares @ away**4)
+        return n * float(self.reward_shares @ away**2) ** 2 / fourth if fourth > 0.0 else 0.0
 
-    def moments(self, n: float, pseudo_rewards: float) -> tuple[float, float]:
+    def variance_and_third_moment(self, n: float, pseudo_rewards: float) -> tuple[float, float]:
         """Variance and third moment of the average score of n independent rewards, with pseudo-rewards at the ends."""
-        size = np.append(self.p * n, (pseudo_rewards,) * 2) / (n + 2.0 * pseudo_rewards)
+        size = np.append(self.reward_shares * n, (pseudo_rewards,) * 2) / (n + 2.0 * pseudo_rewards)
         seen = np.append(self.score, self.at_ends)
         away = seen - size @ seen
         return float(size @ away**2) / n, float(size @ away**3) / n**2
@@ -342,7 +346,7 @@ def margins_over_arms(
         seen = guard.select_arms([*used, j]).seen_range
         if weights[j] > 0.0:  # the same rewards on both sides
             at = used.index(j)
-            spreads = [mixed.spread(at, guarded=guarded) for guarded in (False, True)]
+            spreads = [mixed.utility_spread(at, guarded=guarded) for guarded in (False, True)]
             gain, slack = mixed.value - mixed.arm_utility(at), mixed.coarsening_and_kink_error(at)
         elif clusters is not None:  # units may have rewards on both sides
             other = unit_vector(weights.size, j)
@@ -353,7 +357,9 @@ def margins_over_arms(
             alone = alone or mixture_utility_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
             gain, slack = mixed.value - alone.value, own_slack + alone.coarsening_and_kink_error()
             spreads = [
-                mixed.spread(seen=seen, guarded=guarded).minus_independent(alone.spread(seen=seen, guarded=guarded))
+                mixed.utility_spread(seen=seen, guarded=guarded).spread_of_independent_difference(
+                    alone.utility_spread(seen=seen, guarded=guarded)
+                )
                 for guarded in (False, True)
             ]
         out.append(_make_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))

@@ -34,9 +34,9 @@ def studio(
     from pmbandits.pages.web import check_web_server_installed
 
     check_web_server_installed("pmbandits studio")
-    from pmbandits.pages.studio.app import run
+    from pmbandits.pages.studio.app import serve_studio
 
-    run(data, port=port, show=lambda address: _print_address("The studio", address), browse=browse)
+    serve_studio(data, port=port, show=lambda address: _print_address("The studio", address), browse=browse)
 
 
 def board(
@@ -55,6 +55,6 @@ def board(
     from pmbandits.pages.web import check_web_server_installed
 
     check_web_server_installed("pmbandits board")
-    from pmbandits.pages.board.folder import run
+    from pmbandits.pages.board.folder import serve_board
 
-    run(folder, port=port, show=lambda address: _print_address("The board", address), browse=browse)
+    serve_board(folder, port=port, show=lambda address: _print_address("The board", address), browse=browse)

@@ -153,8 +153,8 @@ def _create_example(store: str) -> dict[str, str]:
     from pmbandits.service.example import LABEL, NAME, SPEC
 
     open_store = _open_store(store)
-    if open_store.find(NAME) is None:
-        open_store.create(NAME, SPEC, _actor_name())
+    if open_store.find_experiment(NAME) is None:
+        open_store.create_experiment(NAME, SPEC, _actor_name())
     for old in keys.list_keys(open_store):
         if old.revoked is None and old.label == LABEL and old.experiments == frozenset({NAME}):
             keys.revoke_key_in_store(open_store, old.id, _actor_name())

@@ -51,7 +51,7 @@ class AsyncClient:
         await asyncio.to_thread(self._pool.shutdown)
         self._other.close_all()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     ready = _async_version_of_method(Client.ready)
@@ -74,7 +74,12 @@ class AsyncExperiment:
     """One experiment of a service. Every verb is awaited; for what they do see :class:`Experiment`."""
 
     def __init__(self, client: AsyncClient, experiment: Experiment) -> None:
-        self.client, self.name, self._other, self._in_thread = client, experiment.name, experiment, client._in_thread
+        self.client, self.name, self._other, self._in_thread = (
+            client,
+            experiment.name,
+            experiment,
+            client._run_in_thread,
+        )
 
     def __repr__(self) -> str:
         return f"Async{self._other!r}"

@@ -72,7 +72,9 @@ class Client:
         self, method: str, path: str, body: Any = None, *, repeatable: bool = True, min_timeout: float = 0.0
     ) -> Any:
         content = None if body is None else body if isinstance(body, bytes) else _encode_json(body)
-        answer = self._transport.send(method, path, content, repeatable=repeatable, min_timeout=min_timeout)
+        answer = self._transport.send_with_retries(
+            method, path, content, repeatable=repeatable, min_timeout=min_timeout
+        )
         try:
             return json.loads(answer)
         except ValueError:
@@ -361,7 +363,7 @@ class Experiment:
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file that ``pmbandits.load`` reads. It goes on exactly where this one is."""
-        content = self.client._transport.send("GET", f"{self._path}/export", None, repeatable=True)
+        content = self.client._transport.send_with_retries("GET", f"{self._path}/export", None, repeatable=True)
         write_atomically(Path(path), lambda file: file.write(content))
 
     # ---- control -----------------------------------------------------------------------------------------

@@ -71,7 +71,9 @@ class Transport:
             return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._ssl_context)
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
-    def send(self, method: str, path: str, body: bytes | None, *, repeatable: bool, min_timeout: float = 0.0) -> bytes:
+    def send_with_retries(
+        self, method: str, path: str, body: bytes | None, *, repeatable: bool, min_timeout: float = 0.0
+    ) -> bytes:
         """The body of the answer. What is not ``repeatable`` is sent again only if it cannot have arrived.
 
         ``at_least``: so many seconds the answer may take in any case.

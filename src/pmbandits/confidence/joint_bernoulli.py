@@ -43,9 +43,9 @@ class JointChances:
     --------
     >>> import numpy as np
     >>> import pmbandits as pmb
-    >>> from pmbandits.metrics.encoding import encode
+    >>> from pmbandits.metrics.encoding import encode_metric
     >>> joint = JointChances(np.array([408, 162]), np.array([1020, 180]), delta=0.05)
-    >>> found = joint.bounds(encode(pmb.GiniDeviation()), np.array([0.8, 0.2]))
+    >>> found = joint.utility_and_regret_bounds(encode_metric(pmb.GiniDeviation()), np.array([0.8, 0.2]))
     >>> round(found.regret, 4)
     0.0025
     """
@@ -62,7 +62,7 @@ class JointChances:
             ones, n_rewards, self.weight, log(1.0 / delta) - (arms - 1) * rest, self.chances, self.costs
         )
 
-    def bounds(self, h: FloatArray, mix: FloatArray) -> JointBounds:
+    def utility_and_regret_bounds(self, h: FloatArray, mix: FloatArray) -> JointBounds:
         """What a mixture can be worth, and can lose, for chances in the set; ``h`` is an encoded metric."""
         worst = np.empty(mix.size)
         lower, upper, rival, regret = joint_bernoulli_bounds(h, mix, self.chances, self.costs, self.budget, worst)

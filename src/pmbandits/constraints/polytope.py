@@ -129,7 +129,7 @@ class Polytope:
         out[first] = totals[segment[first]]
         return out
 
-    def range_of(self, lines: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds_of_linear_forms(self, lines: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds on ⟨line, a⟩ for each line (column): exact for segments and for limits on single arms only."""
         if not self.is_product_of_simplices:
             return -self._largest_in_box(-lines), self._largest_in_box(lines)

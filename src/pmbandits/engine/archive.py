@@ -66,7 +66,7 @@ class Archive:
         self.unread = set(self._parts)
         self.checksums: Any = None
 
-    def _read(self, name: str, most: int) -> bytes:
+    def _read_part(self, name: str, most: int) -> bytes:
         """The bytes of a part of the archive; raises if it is missing or larger than ``most`` bytes."""
         part = self._parts.get(name)
         if part is None:
@@ -83,10 +83,10 @@ class Archive:
         self.unread.discard(name)
         return found
 
-    def json(self, name: str) -> dict[str, Any]:
+    def read_json_object(self, name: str) -> dict[str, Any]:
         """A part as a JSON object."""
         most = _JSON_BASE_BYTES + _JSON_BYTES_PER_FILE_BYTE * self._size
-        raw = self._read(name, min(_MAX_JSON_BYTES, most))
+        raw = self._read_part(name, min(_MAX_JSON_BYTES, most))
         try:
             found = json.loads(raw)
         except (ValueError, RecursionError):
@@ -95,12 +95,12 @@ class Archive:
             raise DamagedFile(f"{name} is not a JSON object")
         return found
 
-    def array(self, name: str, shape: tuple[int, ...], kind: Any) -> np.ndarray:
+    def read_array(self, name: str, shape: tuple[int, ...], kind: Any) -> np.ndarray:
         """A part as an array of this shape and type; nothing is unpacked if it has another size."""
         size = 8 * int(np.prod(shape))
         if size > self._bytes_left:
             raise DamagedFile(f"its part {name!r} is too large")
-        raw = self._read(f"{name}.npy", size + _MAX_HEADER_BYTES)
+        raw = self._read_part(f"{name}.npy", size + _MAX_HEADER_BYTES)
         self._bytes_left -= size
         if not isinstance(self.checksums, dict) or self.checksums.get(name) != hashlib.sha256(raw).hexdigest():
             raise DamagedFile(f"the checksum of its part {name!r} is wrong")

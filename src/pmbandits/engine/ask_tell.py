@@ -49,7 +49,7 @@ class Availability(NamedTuple):
     masks: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
 
     @classmethod
-    def of(cls, among: Sequence[Iterable[int] | None], n_arms: int) -> Availability:
+    def from_available_arms(cls, among: Sequence[Iterable[int] | None], n_arms: int) -> Availability:
         """Of the available arms of each event, by position."""
         rows: dict[tuple[int, ...] | None, int] = {None: -1}
         mask_of = [rows.setdefault(None if arms is None else tuple(arms), len(rows) - 1) for arms in among]
@@ -374,7 +374,7 @@ class AskTell(ArmLifecycle):
         is_tell = ~np.isnan(values)
         if is_tell.any():
             values[is_tell] = self.support.check(values[is_tell])
-        available = Availability() if among is None else Availability.of(among, len(self.names))
+        available = Availability() if among is None else Availability.from_available_arms(among, len(self.names))
         if available.mask_of is not None and available.mask_of.size != places.size:
             raise ValueError(
                 f"{places.size} events were given with {available.mask_of.size} entries of among; give one for each."

@@ -121,7 +121,7 @@ class BoundsBasis(NamedTuple):
     failure: float
     arms: int
 
-    def meaning(self, of_sets: str) -> str:
+    def guarantee_text(self, of_sets: str) -> str:
         """What is guaranteed, in words, made from the same for confidence sets."""
         if self.kind == MEANS:
             return of_sets.replace(
@@ -149,7 +149,7 @@ def certified_utility_and_regret_bounds(
         return float(mix @ least), float(mix @ middle), float(mix @ most), rival, max(regret, 0.0)
     if basis.kind == CHANCES:
         joint = JointChances(memory.counts[:, 1], memory.n_rewards, basis.failure, basis.arms)
-        low, high, rival, regret, _ = joint.bounds(memory.h, mix)
+        low, high, rival, regret, _ = joint.utility_and_regret_bounds(memory.h, mix)
         mean = float(mix @ (memory.counts[:, 1] / np.maximum(memory.n_rewards, 1)))
         return low, float(h_value(memory.h, min(mean, 1.0))), high, rival, regret
     low, middle, high = mixture_utility_range(memory, mix)
@@ -282,7 +282,7 @@ class CertaintyMethods(Reading):
         low, middle, high, rival, regret = certified_utility_and_regret_bounds(memory, mix, basis)
         wrong, chosen = clone._total_failure_probability(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
-        return Certainty(middle, low, high, rival, regret, probability, basis.meaning(chosen.meaning))
+        return Certainty(middle, low, high, rival, regret, probability, basis.guarantee_text(chosen.meaning))
 
     def _bounds_basis(self) -> BoundsBasis:
         """What bounds rest on: on what says most about this metric and support. Rewards have no say in it.

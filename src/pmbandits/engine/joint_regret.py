@@ -32,7 +32,7 @@ class SurvivalCells(NamedTuple):
     most: FloatArray
     furthest_point: FloatArray
 
-    def maximise(
+    def maximise_lead_in_place(
         self, h: FloatArray, a: FloatArray, b: FloatArray, more: FloatArray, enough: float, passes: int
     ) -> tuple[float, float]:
         """Maximise the lead of b over a in these cells, in place; returns the value and the gap to the optimum."""
@@ -77,8 +77,8 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
             continue  # what some arms get, others must lose
         b = mix.copy()
         if rough is not cells:
-            rough.maximise(h, mix, b, more, worst, 150)
-        value, gap = cells.maximise(h, mix, b, more, worst, 20 if rough is not cells else 150)
+            rough.maximise_lead_in_place(h, mix, b, more, worst, 150)
+        value, gap = cells.maximise_lead_in_place(h, mix, b, more, worst, 20 if rough is not cells else 150)
         worst = max(worst, value + gap)
     offset = 2.0 * memory.rounding_utility_bound  # by how much rounding to bins moves both utilities
     if memory.sub_gaussian_sigma > 0.0:  # and what lies beyond all cells

@@ -143,7 +143,7 @@ class Saving(Explaining):
         for field in memory.fields:
             if "saved" not in field.lifecycle or field.name in constants:
                 continue
-            if field.single:
+            if field.is_single_number:
                 numbers[field.name] = memory.number(field.name)
             elif field.name not in POOLS:
                 arrays[field.name] = memory.field(field.name)
@@ -167,7 +167,7 @@ class Saving(Explaining):
         """The memory that the file holds and the roster with the memory of inactive arms, checked; or DamagedFile."""
         memory, roster, numbers = self._memory, self._roster, description["numbers"]
         self._check_saved_numbers(memory, numbers)
-        most = int(archive.array("n_rewards", memory.n_rewards.shape, np.int64).max(initial=0))
+        most = int(archive.read_array("n_rewards", memory.n_rewards.shape, np.int64).max(initial=0))
         if not 0 <= most <= numbers["rewards"]:
             raise DamagedFile("its counts of rewards are not possible")
         memory = self._memory_resized_for(memory, numbers["rewards"], most)
@@ -205,7 +205,7 @@ class Saving(Explaining):
         for name, number in numbers.items():
             setattr(memory, name, number)
         for name, into in self._arrays_and_numbers_to_save(memory)[0].items():
-            into[...] = archive.array(f"{prefix}{name}", into.shape, into.dtype)
+            into[...] = archive.read_array(f"{prefix}{name}", into.shape, into.dtype)
         if memory.sketch_size > 0:
             memory.n_sorted, memory.n_pooled = STALE, 0
 
@@ -277,7 +277,7 @@ def _load_policy_from_file(file: BinaryIO, label: str, metric: Any, confidence: 
 
 
 def _read_policy_description(archive: Archive, label: str) -> dict[str, Any]:
-    found = archive.json("policy.json")
+    found = archive.read_json_object("policy.json")
     version = found.get("version")
     if found.get("format") != FORMAT or not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise DamagedFile("it has another format")

@@ -134,7 +134,7 @@ class TicketMethods(AskTell):
                 self._raise_invalid_choice()
             arm = int(out[0])
             row = TicketRow(arm, propensity_of_chosen_arm(self, arm), self._n_pulls_in_all(), time.time())
-            key = self._tickets.issue(row)
+            key = self._tickets.issue_ticket(row)
             return Ticket(key, arm, row.share, self.names[arm], row.round, row.at)
 
         return self._with_lock(take)
@@ -333,7 +333,7 @@ class TicketMethods(AskTell):
         def take() -> TicketLog:
             self._mark_answers_of_interrupted_call()
             tickets = self._tickets
-            rows = [(key, row) for key, row in tickets.rows() if waiting or row.reward is not None]
+            rows = [(key, row) for key, row in tickets.rows_by_round() if waiting or row.reward is not None]
             shares = np.array([row.share for _, row in rows], dtype=np.float64)
             columns = {
                 "round": np.array([row.round for _, row in rows], dtype=np.int64),

@@ -116,7 +116,7 @@ class Tickets:
         out.issued, prefixes = found["issued"], list(found["issued"])
         if found["rows"] == 0:
             return out
-        table = archive.array("tickets", (found["rows"], 7), np.float64)
+        table = archive.read_array("tickets", (found["rows"], 7), np.float64)
         whole, (share, at, reward) = table[:, [0, 1, 2, 4]], table[:, [3, 5, 6]].T
         most = [len(prefixes) - 1, MOST, n_arms - 1, rounds]
         if not ((whole == np.floor(whole)) & (whole >= [0, 0, 0, 1]) & (whole <= most)).all():
@@ -132,7 +132,7 @@ class Tickets:
             raise unreadable
         return out
 
-    def issue(self, row: TicketRow) -> str:
+    def issue_ticket(self, row: TicketRow) -> str:
         """Add a new open ticket, and return its identifier."""
         if self.prefix is None:
             self.prefix = secrets.token_hex(4)
@@ -197,7 +197,7 @@ class Tickets:
                 self.open.setdefault(key, row._replace(arm=place[row.arm]))
         self.mark_answered({})
 
-    def rows(self) -> Iterable[tuple[str, TicketRow]]:
+    def rows_by_round(self) -> Iterable[tuple[str, TicketRow]]:
         """Every ticket of which a row is kept, in the order of the rounds in which they were asked."""
         return sorted([*self.answered.items(), *self.open.items()], key=lambda item: (item[1].round, item[0]))
 

@@ -74,7 +74,7 @@ def new_memory_for_inactive_arms(memory: Memory, plan: Plan, arms: int, rewards:
     """New memory for inactive arms, which keeps rewards in the same way as the main memory does."""
     out = Memory.allocate(inactive_memory_sizes(memory, arms, rewards), memory.places.own)
     for field in FIELDS:
-        if field.single and "fixed" in field.lifecycle:
+        if field.is_single_number and "fixed" in field.lifecycle:
             setattr(out, field.name, getattr(memory, field.name))
     out.lock_token = out.lock_wanted = out.constraint_kind = 0
     for book, marks in zip(out.sketch_header, out.sketch_stats, strict=True):

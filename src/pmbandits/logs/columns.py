@@ -154,7 +154,7 @@ class UnitsAndTimes:
         time, weight = (None if column is None else column[rows] for column in (self.time, self.weight))
         return UnitsAndTimes(unit, time, weight=weight)
 
-    def without_weight(self) -> NDArray[np.bool_] | bool:
+    def mask_of_rows_without_weight(self) -> NDArray[np.bool_] | bool:
         """Of which rows the weight is missing or cannot be used."""
         return False if self.weight is None else ~np.isfinite(self.weight)
 
@@ -189,11 +189,13 @@ class ColumnSelection:
     weight: int | None = None
     inverse: bool = False
 
-    def kept_rows(self, cells: Callable[[int], Any]) -> NDArray[np.intp] | None:
+    def indices_of_kept_rows(self, cells: Callable[[int], Any]) -> NDArray[np.intp] | None:
         """The positions of the rows for which all conditions hold; ``None`` if there are no conditions."""
         if not self.conditions:
             return None
-        held = [condition.holds(parse_labels(to_numpy(cells(at)))) for at, condition in self.conditions]
+        held = [
+            condition.mask_of_rows_that_fulfil(parse_labels(to_numpy(cells(at)))) for at, condition in self.conditions
+        ]
         return np.flatnonzero(np.logical_and.reduce(held))
 
     def units_and_times(self, cells: Callable[[int], Any]) -> UnitsAndTimes | None:

@@ -27,7 +27,7 @@ class Condition:
     comparison: str
     value: str
 
-    def holds(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
+    def mask_of_rows_that_fulfil(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
         """For which texts of the column it holds: compared as numbers or dates if the value is one, else as texts."""
         texts, at = np.unique(labels.astype(str), return_inverse=True)
         compare = _COMPARISONS[self.comparison]

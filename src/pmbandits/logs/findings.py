@@ -63,7 +63,7 @@ def likely_codes_for_missing(log: Log, loss: bool) -> list[float]:
 
 def check_rewards(log: Log) -> Iterator[Finding]:
     """What is strange about the arms and rewards of a log."""
-    yield from _check_similar_names([arm.name for arm in log.arms], log.outcomes)
+    yield from _check_similar_names([arm.name for arm in log.arms], log.n_outcomes)
     yield from _check_constant_arms(log)
     yield from _check_vanished_arms(log)
 
@@ -106,7 +106,7 @@ def _check_constant_arms(log: Log) -> Iterator[Finding]:
     if len(constant) == len(log.arms) and len({float(arm.x[0]) for arm in constant}) == 1:
         value = f"{abs(float(constant[0].x[0])):g}"
         change = "Is it the right column? --reward NAME (reward= in Python) takes another one."
-        yield Finding("constant", f"All {log.outcomes:,} rewards are {value}.", kept, change)
+        yield Finding("constant", f"All {log.n_outcomes:,} rewards are {value}.", kept, change)
     elif constant and len(log.arms) > 1:
         listed = ", ".join(f"{arm.name} (always {float(arm.x[0]) + 0.0:g})" for arm in constant[:_MOST_NAMED])
         more = f" and {len(constant) - _MOST_NAMED} more" if len(constant) > _MOST_NAMED else ""

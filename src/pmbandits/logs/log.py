@@ -77,7 +77,7 @@ class ArmLog:
         return replace(self, x=-self.x[::-1], p=self.p[::-1], counts=self.counts[::-1], squares=squares)
 
     @property
-    def all(self) -> Sample:
+    def whole_sample(self) -> Sample:
         """All rewards."""
         return Sample(self.n, self.x, self.p, self.error, self.squares)
 
@@ -146,15 +146,15 @@ class Log(RowReport):
         return replace(self, arms=arms, kept_rows=None if rows is None else replace(rows, reward=-rows.reward))
 
     @property
-    def outcomes(self) -> int:
+    def n_outcomes(self) -> int:
         """How many outcomes there are: rows that were used, or periods of arms."""
         return sum(arm.n for arm in self.arms)
 
     def most_common_reward(self) -> tuple[float, float]:
         """The reward that is most common in the first arm, and its share in the arm that has it least often."""
-        first = self.arms[0].all
+        first = self.arms[0].whole_sample
         value = float(first.x[int(np.argmax(first.p))])
-        return value, min(float(arm.all.p[arm.all.x == value].sum()) for arm in self.arms)
+        return value, min(float(arm.whole_sample.p[arm.whole_sample.x == value].sum()) for arm in self.arms)
 
 
 class RandomPartsCollector(RewardCollector):
@@ -259,9 +259,9 @@ class RandomPartsCollector(RewardCollector):
             shares = np.bincount(place, weights=w) / total
             yield ArmLog(name, max(int(size), 1), x, shares, 0.0, counts, np.zeros(N_PARTS), squares)
 
-    def log(self, source: str, *, strict: bool) -> Log:
+    def finished_log(self, source: str, *, strict: bool) -> Log:
         """The finished log: all arms, and what became of the rows."""
-        row_report = self.finish(source, strict=strict)
+        row_report = self.finish_row_report(source, strict=strict)
         if self.weighted:
             return Log(**vars(row_report), arms=tuple(self._weighted_arms()))
         kept_rows = self._make_rows_and_summaries() if self.units or self.times else None
@@ -269,7 +269,7 @@ class RandomPartsCollector(RewardCollector):
             self._add_to_arm_summaries(*self._pop_buffer())
         arms = []
         for name, summary in zip(self.arm_indices, self.summaries, strict=True):
-            x, counts, errors = summary.result()
+            x, counts, errors = summary.points_counts_and_rank_errors()
             mass = counts.sum(axis=1)
             error = float(counts.sum(axis=0) @ errors) / summary.n
             arms.append(ArmLog(name, summary.n, x, mass / mass.sum(), error, counts, errors))

@@ -66,7 +66,7 @@ def collect_table_piece(
     cells : returns a column by its index.
     row_word, number : what a row is called (``"row"`` or ``"line"``), and its number by its position in the piece.
     """
-    kept = columns.kept_rows(cells)
+    kept = columns.indices_of_kept_rows(cells)
     if kept is not None:
         rows, all_cells, all_numbers = len(cells(columns.conditions[0][0])), cells, number
         collector.left_out += rows - kept.size
@@ -108,7 +108,7 @@ def _collect_reward_column(
         for absent, problem in (
             (units_and_times.mask_of_rows_without_unit(), Problem.NO_UNIT),
             (units_and_times.mask_of_rows_without_time(), Problem.NO_TIME),
-            (units_and_times.without_weight(), Problem.NO_WEIGHT),
+            (units_and_times.mask_of_rows_without_weight(), Problem.NO_WEIGHT),
         ):
             problems[absent & (problems == Problem.NONE)] = problem
     good = problems == Problem.NONE

@@ -43,7 +43,7 @@ def read_log(
 
     Examples
     --------
-    >>> log = read({"a": [0, 1, 1], "b": [2, "?", 5]})
+    >>> log = read_log({"a": [0, 1, 1], "b": [2, "?", 5]})
     >>> [(arm.name, arm.n) for arm in log.arms], log.row_report()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
@@ -56,7 +56,7 @@ def read_log(
         source = _collect_any_data(collector, data, settings, watch)
         if collector.left_out:
             collector.findings.append(_left_out_finding(collector, settings))
-        return collector.log(source, strict=strict)
+        return collector.finished_log(source, strict=strict)
 
     log = read_once(settings)
     found = (
@@ -66,7 +66,7 @@ def read_log(
     )
     if found:
         before, log = log, read_once(replace(settings, missing=found))
-        assumed.append(_sentinel_finding(found, before.outcomes - log.outcomes))
+        assumed.append(_sentinel_finding(found, before.n_outcomes - log.n_outcomes))
     if isinstance(data, (str, Path)) and not settings.distinct and Path(data).is_file():
         assumed += check_duplicates(Path(data), settings)
     named = not settings.wide and not isinstance(data, Mapping)
@@ -106,7 +106,7 @@ def read_samples(data: Any, *, arm: str = "arm", reward: str = "reward") -> dict
     {'a': array([0., 1., 1.]), 'b': array([2., 5.])}
     """
     collector = _AllRewardsCollector()
-    collector.finish(_collect_any_data(collector, data, ReadSettings(arm, reward), None), strict=True)
+    collector.finish_row_report(_collect_any_data(collector, data, ReadSettings(arm, reward), None), strict=True)
     at, values = (np.concatenate([piece[k] for piece in collector.pieces]) for k in (0, 1))
     order = np.argsort(at, kind="stable")
     cuts = np.flatnonzero(np.diff(at[order]))

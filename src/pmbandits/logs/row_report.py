@@ -77,12 +77,12 @@ class RowReport:
         """How many rows could not be used."""
         return sum(self.malformed.values())
 
-    def shown(self) -> list[str]:
+    def example_lines(self) -> list[str]:
         """The examples as text, and how many more there are."""
         left = self.n_malformed - len(self.examples)
         return [*map(str, self.examples), *([f"… and {left:,} more"] if self.examples and left > 0 else [])]
 
-    def row_report(self) -> str:
+    def unused_rows_sentence(self) -> str:
         """One sentence on the rows that were not used; empty if there are none."""
         rows = {reason: count for reason, count in self.malformed.items() if reason != NO_REWARDS}
         text = ""
@@ -128,8 +128,8 @@ class RowReport:
         if strict and self.malformed:
             shown = "; ".join(map(str, self.examples))
             raise ValueError(
-                f"{self.source} has malformed {self.row_word}: {self.row_report()} The first: {shown}. Repair or "
-                f"remove them."
+                f"{self.source} has malformed {self.row_word}: {self.unused_rows_sentence()} The first: {shown}. "
+                f"Repair or remove them."
             )
 
 
@@ -201,7 +201,7 @@ class RewardCollector(ABC):
         self.count_malformed(reason)
         self.keep_malformed_example(order, where, reason, text)
 
-    def finish(self, source: str, *, strict: bool) -> RowReport:
+    def finish_row_report(self, source: str, *, strict: bool) -> RowReport:
         """The report on all rows; raises an error if none is usable."""
         shown = tuple(example for _, example in self.examples)
         row_report = RowReport(

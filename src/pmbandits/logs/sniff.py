@@ -150,14 +150,14 @@ class _Column:
     is_number: bool
 
     @property
-    def words(self) -> set[str]:
+    def words_of_name(self) -> set[str]:
         """The words of which the name consists."""
         return set(_WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name).lower()))
 
     @property
     def may_be_reward(self) -> bool:
         """Whether nothing in the name speaks against rewards."""
-        return not self.words & set(_NOT_REWARD_WORDS)
+        return not self.words_of_name & set(_NOT_REWARD_WORDS)
 
     @property
     def may_be_arm(self) -> bool:
@@ -220,7 +220,7 @@ def _choose_column(
     likelier than ``others``. Of two columns of the same kind nobody knows which is meant, unless it is the first word.
     """
     whole = [c for word in words for c in columns if c.name.strip().lower() == word]
-    inside = [c for c in columns if c not in whole and c.words & set(words)]
+    inside = [c for c in columns if c not in whole and c.words_of_name & set(words)]
     rest = [c for c in others if c not in whole and c not in inside]
     found = [*whole, *inside, *rest]
     best = next(group for group in (whole, inside, rest, [None]) if group)

@@ -69,7 +69,7 @@ class RewardSummary:
             points, counts = points[:0], counts[:0]
         self._x, self._counts = points, counts
 
-    def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def points_counts_and_rank_errors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Distinct rewards, how many of each part each stands for, and the error of any rank in each part.
 
         The error of a sketch holds with probability 1 − 1e-9 over the coins of the sketch.

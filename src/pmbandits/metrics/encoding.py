@@ -99,8 +99,8 @@ def encode_metric(metric: Distortion) -> FloatArray:
     linear between its points to 1e-8 of max|h| (steps of h: to 1e-12 in u).
 
     >>> import pmbandits as pmb
-    >>> from pmbandits.metrics.encoding import encode, h_max, h_value
-    >>> h = encode(pmb.GiniDeviation())
+    >>> from pmbandits.metrics.encoding import encode_metric, h_max, h_value
+    >>> h = encode_metric(pmb.GiniDeviation())
     >>> h_value(h, 0.2), h_max(h, 0.2, 0.9)
     (0.16000000000000003, 0.25)
     """

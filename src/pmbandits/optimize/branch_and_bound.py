@@ -199,15 +199,17 @@ class _Decomposition:
     def _concave_part_gradient(self, middle: FloatArray) -> FloatArray:
         """The slope of the concave part towards every arm."""
         table = self.table
-        curve = table.curve(middle)
+        curve = table.curve_of_mixture(middle)
         split = curve.split
         none = [np.zeros(curve.p.size)] * len(self.smooth.kinks)
         slope = table.integrand_slopes(self.smooth, curve, none)  # in p, which is 1 − S before the split
         slope[:split] *= -1.0
-        slope = self._concave_part_slope(curve.excess(0.0), slope)
+        slope = self._concave_part_slope(curve.survival_above_level(0.0), slope)
         for place, bend in self.smooth.kinks:
             if bend < 0.0:
-                slope = slope + bend * table.shares(curve, place, table.crossing(curve, place))
+                slope = slope + bend * table.cell_shares_above_level(
+                    curve, place, table.crossing_of_level(curve, place)
+                )
         slope[:split] *= -1.0
         with np.errstate(all="ignore"):
             return table.sum_cells_times_curves_by_arm(slope * table.cell_widths, split)
@@ -223,7 +225,7 @@ def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, 
     if table.atoms is None or table.n_arms * table.n_cells > LARGEST_DENSE_TABLE:
         return np.inf
     parts, smooth = _Decomposition(metric, table, allowed, split_convex=True), metric._smooth_part
-    low, high = (np.clip(end, 0.0, 1.0) for end in allowed.range_of(table.survival_rows))
+    low, high = (np.clip(end, 0.0, 1.0) for end in allowed.bounds_of_linear_forms(table.survival_rows))
     here = np.clip(near @ table.survival_rows, low, high)
 
     def chord(at_low: FloatArray, at_high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -260,7 +262,7 @@ def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, 
 def _intervals_where_convex(smooth: SmoothPart) -> list[tuple[float, float, float, float, float, float]]:
     """Where s is convex: (first, last, s and s' at first, s and s' at last)."""
     grid = unit_grid_denser_at_ends()
-    cuts = np.array([0.0, *smooth.places, 1.0])
+    cuts = np.array([0.0, *smooth.places_of_corners_and_steps, 1.0])
     out = []
     for lo, hi in pairwise(cuts):
         inside = grid[(grid > lo) & (grid < hi)]

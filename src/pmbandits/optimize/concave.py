@@ -94,7 +94,7 @@ def maximise_concave(
             ).weights
             arms = np.flatnonzero(weights - free.least > 0.01 * free.rest)
         else:
-            slopes = table.gradient(metric, table.curve(weights))
+            slopes = table.gradient(metric, table.curve_of_mixture(weights))
             slopes = np.nan_to_num(slopes, nan=0.0, posinf=1e300, neginf=-1e300)
             arms = np.sort(np.argsort(-slopes, kind="stable")[:_MAX_JOINING_ARMS])
             weights = np.ones(table.n_arms)
@@ -105,7 +105,9 @@ def maximise_concave(
 
 def scale_of_relative_gap(metric: Distortion, table: SurvivalTable, weights: FloatArray, scale: float) -> float:
     """The scale to which gaps are relative: the size of the utility."""
-    width = float(table.cell_widths @ table.curve(weights).p)  # how far rewards lie from their median, on average
+    width = float(
+        table.cell_widths @ table.curve_of_mixture(weights).p
+    )  # how far rewards lie from their median, on average
     return max(abs(table.value(metric, weights)), scale, 1e-15 * width, 1e-300)
 
 
@@ -140,7 +142,7 @@ def _column_generation(
             share = np.zeros(count)
             share[used] = inside.centre
             best = free.least + free.rest * share
-            slopes = table.gradient(metric, table.curve(best))
+            slopes = table.gradient(metric, table.curve_of_mixture(best))
             if arms.size == count:
                 return ConcaveMaximum(best, 0.0, _multipliers_of_linear_maximum(free.allowed, slopes))
             others = np.setdiff1d(np.arange(count), arms)

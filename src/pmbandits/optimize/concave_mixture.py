@@ -93,24 +93,24 @@ def _sparsest_best_mixture(
     """
     metric = problem.metric
     tolerance = TIE * max(abs(value), problem.scale, 1e-300)
-    curve = table.curve(inside)
+    curve = table.curve_of_mixture(inside)
     gradient = table.gradient(metric, curve)
     used = inside > 0.0
     level = float(gradient[used] @ inside[used])
     arms = np.flatnonzero((weights > 0.0) | (gradient >= level - 1e-6 * problem.scale))
     if arms.size < 2 or arms.size > 60:
         return weights, None
-    below, above = table.rows([int(i) for i in arms])
+    below, above = table.cdf_and_survival_rows([int(i) for i in arms])
     rows = np.hstack((below[:, : curve.split], above[:, curve.split :]))
     smooth = metric._smooth_part
-    bend = np.nan_to_num(curve.by_side(smooth.negative_dual_d2h, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
+    bend = np.nan_to_num(curve.choose_by_side(smooth.negative_dual_d2h, smooth.d2h), nan=0.0, posinf=0.0, neginf=-1e6)
     curved = np.abs(bend) > 1e-9
     for place, _ in metric.kinks:
-        curved |= np.abs(curve.excess(place)) <= 1e-6
+        curved |= np.abs(curve.survival_above_level(place)) <= 1e-6
     # Orthonormal directions in which the curve must not move.
     gram = (rows[:, curved] * table.cell_widths[curved]) @ rows[:, curved].T
     for place, _ in metric.kinks:  # a corner that is crossed inside a panel bends the utility at that point
-        crossing = table.crossing(curve, place)
+        crossing = table.crossing_of_level(curve, place)
         if crossing is not None:
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0]) * N_NODES + N_NODES)
             there = above[:, nodes] @ crossing.there[0]

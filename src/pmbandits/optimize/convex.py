@@ -38,7 +38,7 @@ class Vertices:
         self.rows, self.bounds = allowed.inequalities
         self._scratch = np.empty(allowed.n_arms)
 
-    def best(self, slopes: FloatArray) -> FloatArray:
+    def best_vertex(self, slopes: FloatArray) -> FloatArray:
         """The vertex with the largest ⟨slopes, a⟩."""
         slopes = np.nan_to_num(slopes, nan=0.0, posinf=1e12, neginf=-1e12)
         if self.allowed.is_product_of_simplices:
@@ -47,16 +47,18 @@ class Vertices:
         fill_linear_maximiser_within_rows(self.rows, self.bounds, slopes, out, self._scratch)
         return out / out.sum()
 
-    def ascend(self, metric: Distortion, table: SurvivalTable, slopes: FloatArray) -> tuple[FloatArray, float]:
+    def ascend_to_better_vertices(
+        self, metric: Distortion, table: SurvivalTable, slopes: FloatArray
+    ) -> tuple[FloatArray, float]:
         """From the vertex that the slopes point at to better ones, as long as slopes there lead to one."""
-        best, value = self.best(slopes), -np.inf
+        best, value = self.best_vertex(slopes), -np.inf
         trial = best
         for _ in range(_MAX_ASCENT_STEPS):
             here = table.value(metric, trial)
             if not here > value:
                 break
             best, value = trial, here
-            trial = self.best(table.gradient(metric, table.curve(best)))
+            trial = self.best_vertex(table.gradient(metric, table.curve_of_mixture(best)))
         return best, value
 
 
@@ -82,14 +84,18 @@ def maximise_convex(metric: Distortion, table: SurvivalTable, allowed: Polytope,
         return found
     rng, size = np.random.default_rng(0), float(np.abs(single).max())
     starts = [single, *(single + size * rng.normal(size=(_N_STARTS - 1, single.size)))]
-    weights, value = max((finder.ascend(metric, table, slopes) for slopes in starts), key=lambda pair: pair[1])
+    weights, value = max(
+        (finder.ascend_to_better_vertices(metric, table, slopes) for slopes in starts), key=lambda pair: pair[1]
+    )
     top = allowed.maximise_linear(single)
     upper = min(np.inf if top is None else top.upper, cellwise_bound(metric, table, allowed, weights))
     if upper > value + goal and table.n_arms <= _MAX_ARMS_TO_BRANCH:
         other, better, bound = branch_and_bound(metric, table, weights, goal, allowed)
         upper = min(upper, bound)
         if better > value:
-            weights, value = finder.ascend(metric, table, table.gradient(metric, table.curve(other)))
+            weights, value = finder.ascend_to_better_vertices(
+                metric, table, table.gradient(metric, table.curve_of_mixture(other))
+            )
             weights, value = (weights, value) if value >= better else (other, better)
     return VertexMaximum(weights, value, max(upper, value), f"search from {len(starts)} places")
 
@@ -106,13 +112,13 @@ def _best_by_thresholds(metric: Distortion, table: SurvivalTable, finder: Vertic
     sums = np.cumsum(widths * (table.survival_rows - place), axis=1)
     # One column for each cell after which the sum ends, and one for the empty sum.
     lines = straight[:, None] + bend * (first * (1.0 - place) + np.column_stack((np.zeros(table.n_arms), sums)))
-    most = finder.allowed.range_of(lines)[1]
+    most = finder.allowed.bounds_of_linear_forms(lines)[1]
     weights, value, upper = np.zeros(0), -np.inf, -np.inf
     for done, end in enumerate(np.argsort(-most, kind="stable")):
         if most[end] <= value or done >= _MAX_THRESHOLDS:
             upper = max(upper, float(most[end]))
             break
-        trial = finder.best(lines[:, end])
+        trial = finder.best_vertex(lines[:, end])
         here = float(trial @ lines[:, end])
         upper = max(upper, here)
         if here > value:

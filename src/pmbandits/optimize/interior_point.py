@@ -64,7 +64,7 @@ class InteriorPoint:
     def __init__(self, smooth: SmoothPart, table: SurvivalTable, interior: Interior, fixed: float = 0.0) -> None:
         self.smooth, self.table, self.limits, self.fixed = smooth, table, interior, fixed
         self.n_arms, self.split = table.n_arms - (fixed > 0.0), -1
-        self.flat = np.flatnonzero(table.flat)
+        self.flat = np.flatnonzero(table.mask_of_flat_cells)
         self.cuts_panels = bool(smooth.kinks) and self.flat.size < table.cell_widths.size
 
     def _allocate_work_arrays(self) -> Work:
@@ -74,7 +74,7 @@ class InteriorPoint:
         n_kinks, n_limits, m = len(self.smooth.kinks), limits.bound.size, limits.level.size
         rows = np.zeros((n, cells + n_kinks + n_limits))
         rows[:, cells + n_kinks :] = limits.rows.T
-        corner_widths = np.where(self.table.flat, self.table.cell_widths, 0.0)
+        corner_widths = np.where(self.table.mask_of_flat_cells, self.table.cell_widths, 0.0)
         of_cells, of_arms = np.zeros((8, cells)), np.zeros((7, n))
         return at.Work(
             rows=rows,
@@ -138,7 +138,9 @@ class InteriorPoint:
         left = float(w.cell_widths[: self.table.n_left].sum())
         here = float(w.cell_widths[:split].sum())
         corners = sum(bend * (1.0 - place) for place, bend in self.smooth.kinks)
-        w.numbers[at.OFFSET] = self.table.anchor * self.smooth.top + (here - left) * self.smooth.end - left * corners
+        w.numbers[at.OFFSET] = (
+            self.table.anchor * self.smooth.top + (here - left) * self.smooth.value_at_1 - left * corners
+        )
         w.numbers[at.SPLIT], w.numbers[at.IS_NEW] = split, 1.0
         return True
 
@@ -170,15 +172,15 @@ class InteriorPoint:
         """Corners of h that the curve crosses inside panels: there V is smooth."""
         curve, moving = MixtureCurve(w.trial_p, self.split), w.corner_widths == 0.0
         for k, (place, bend) in enumerate(self.smooth.kinks):
-            crossing = self.table.crossing(curve, place)
-            share = np.where(moving, self.table.shares(curve, place, crossing), 0.0)
-            w.h[:] += bend * share * curve.excess(place)
+            crossing = self.table.crossing_of_level(curve, place)
+            share = np.where(moving, self.table.cell_shares_above_level(curve, place, crossing), 0.0)
+            w.h[:] += bend * share * curve.survival_above_level(place)
             w.slope[:] += bend * w.sign * share
             w.extra[k] = 0.0
             if crossing is None or not moving[int(crossing.panel[0]) * N_NODES]:
                 continue
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0] + 1) * N_NODES)
-            falls = curve.excess(0.0)[nodes]
+            falls = curve.survival_above_level(0.0)[nodes]
             steep = abs(float(crossing.slope[0] @ falls)) / float(w.cell_widths[nodes].sum())
             is_jumped = abs(float(crossing.there[0] @ falls) - place) > _JUMPED  # an atom at the panel's end
             if steep > 1e-300 and not is_jumped:
@@ -242,7 +244,7 @@ class InteriorPoint:
         height = float(w.numbers[at.OFFSET] + widths @ w.h)
         curve, columns, costs = MixtureCurve(w.p, self.split), [], []
         for place, bend in self.smooth.kinks:
-            z, bends = curve.excess(place), bend * widths
+            z, bends = curve.survival_above_level(place), bend * widths
             share = np.where(flat, z > 0.0, 0.0)
             plane += bends * w.sign * share
             height += float(bends @ (share * z))
@@ -250,7 +252,11 @@ class InteriorPoint:
             near = near[np.argsort(np.abs(z[near]), kind="stable")][:_MAX_CORNER_CELLS]
             on_corner = [near[i : i + 1] for i in range(near.size)]
             if self.cuts_panels:  # also panels that are not quite flat, on which the mixture hardly leaves the corner
-                share = np.where(flat, share, self.table.shares(curve, place, self.table.crossing(curve, place)))
+                share = np.where(
+                    flat,
+                    share,
+                    self.table.cell_shares_above_level(curve, place, self.table.crossing_of_level(curve, place)),
+                )
                 deviation = np.abs(z).reshape(-1, N_NODES).max(axis=1)
                 chosen = np.flatnonzero((deviation < 1e-10) & ~flat[::N_NODES])[:_MAX_CORNER_CELLS]
                 on_corner += [np.arange(k * N_NODES, (k + 1) * N_NODES) for k in chosen]

@@ -87,7 +87,7 @@ def _search_any_shape(metric: Distortion, table: SurvivalTable, allowed: Polytop
         return Maximum(only[0], value, value, "only mixture")
     finder, rng = Vertices(allowed), np.random.default_rng(0)
     directions = [table.values(metric), *rng.normal(size=(_N_DIRECTIONS - 1, table.n_arms))]
-    columns = np.unique(np.round([finder.best(direction) for direction in directions], 14), axis=0)
+    columns = np.unique(np.round([finder.best_vertex(direction) for direction in directions], 14), axis=0)
     columns /= columns.sum(axis=1, keepdims=True)
     weights, value, starts = columns[0], table.value(metric, columns[0]), 0
     for _ in range(_MAX_ROUNDS):
@@ -97,7 +97,7 @@ def _search_any_shape(metric: Distortion, table: SurvivalTable, allowed: Polytop
         shares, starts = np.where(shares < 1e-12, 0.0, shares), starts + more
         weights = shares / shares.sum() @ columns
         value = table.value(metric, weights)
-        ahead = finder.best(table.gradient(metric, table.curve(weights)))
+        ahead = finder.best_vertex(table.gradient(metric, table.curve_of_mixture(weights)))
         if np.abs(columns - ahead).max(axis=1).min() <= 1e-9:
             break
         columns = np.vstack((columns, ahead))

@@ -144,7 +144,7 @@ def gap_with_extrapolated_tails(
     except TailDiverges:
         return float("inf")
     assert fresh.remainder is not None
-    slopes = fresh.gradient(metric, fresh.curve(weights)) + fresh.remainder[1:]
+    slopes = fresh.gradient(metric, fresh.curve_of_mixture(weights)) + fresh.remainder[1:]
     used = weights > 0.0
     upper = fresh.value(metric, weights) + fresh.remainder[0] + highest(slopes) - float(slopes[used] @ weights[used])
     # What was extrapolated is not known to the last digit.

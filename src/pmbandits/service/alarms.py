@@ -48,7 +48,7 @@ class Watched(NamedTuple):
     own: tuple[Change, ...] | None
 
     @classmethod
-    def of(cls, one: LiveExperiment | CommittedExperiment) -> Watched:
+    def from_experiment(cls, one: LiveExperiment | CommittedExperiment) -> Watched:
         """An experiment as it is now."""
         policy = one.replay.policy
         own = None if policy.options.get("detect") is None else tuple(policy.changes)
@@ -75,7 +75,7 @@ class ChangeAlarms:
         """Look at all rewards of an experiment again."""
         self._watched_experiments.pop(exp, None)
 
-    async def get(self, what: Watched) -> tuple[list[ChangeAlarm], int | None]:
+    async def changes_found(self, what: Watched) -> tuple[list[ChangeAlarm], int | None]:
         """All changes that are known, oldest first, and up to which event rewards were looked at; None if never.
 
         A policy that watches its arms itself is believed.
@@ -95,10 +95,12 @@ class ChangeAlarms:
     def _start_watching_if_due(self, entry: _WatchedExperiment, what: Watched) -> None:
         idle = entry.work is None or entry.work.done()
         if idle and time.monotonic() >= entry.next_run_at and entry.watch.seen < what.upto:
-            work = self._run(entry, what.exp, what.names, what.upto)
+            work = self._look_at_new_rewards(entry, what.exp, what.names, what.upto)
             entry.work = asyncio.get_running_loop().create_task(work)
 
-    async def _run(self, entry: _WatchedExperiment, exp: int, names: tuple[str, ...], upto: int) -> None:
+    async def _look_at_new_rewards(
+        self, entry: _WatchedExperiment, exp: int, names: tuple[str, ...], upto: int
+    ) -> None:
         spent, done = 0.0, False
 
         def follow_some() -> tuple[bool, float]:
@@ -116,12 +118,12 @@ class ChangeAlarms:
             spent = max(spent, LONG)
         entry.next_run_at = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
 
-    async def counts(self, what: Watched) -> dict[str, int] | None:
+    async def n_changes_by_arm(self, what: Watched) -> dict[str, int] | None:
         """How many changes each arm has had.
 
         None while not all rewards were looked at: numbers that begin anew at 0 after a start would look like changes.
         """
-        found, upto = await self.get(what)
+        found, upto = await self.changes_found(what)
         counts = Counter(alarm.change.arm for alarm in found)
         return None if upto is None else {arm: counts[arm] for arm in what.names}
 

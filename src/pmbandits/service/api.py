@@ -182,7 +182,7 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
         found = await asyncio.gather(*map(service.experiment_numbers_for_prometheus, names), return_exceptions=True)
         numbers = {name: one for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)}
         service.metrics.set_queue_and_memory_gauges(len(service.group_commit.waiting))
-        text = await service.run_in_thread(partial(service.metrics.text, numbers))
+        text = await service.run_in_thread(partial(service.metrics.prometheus_text, numbers))
         return Response(text, media_type=prometheus.CONTENT_TYPE)
 
     @app.get("/v1/openapi.json", tags=["health"])
@@ -217,11 +217,11 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         if body.play == RANDOMISED and body.shares is not None:
             raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
         if body.shares is not None:  # they may take too long: nothing is done with them here before that is known
-            await service.compile(spec, request.is_disconnected)
+            await service.compile_in_other_process(spec, request.is_disconnected)
         await service.run_in_thread(partial(_policy_from_spec_or_refuse, spec))
         if body.shares is None:
-            await service.compile(spec)
-        record = await asyncio.to_thread(service.store.create, body.name, spec, key.id)
+            await service.compile_in_other_process(spec)
+        record = await asyncio.to_thread(service.store.create_experiment, body.name, spec, key.id)
         return await service.read(record.name, _experiment_response)
 
     @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
@@ -235,7 +235,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
             partial(_call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
         )
         spec = replay.spec_of_imported_policy(policy)
-        record = await asyncio.to_thread(service.store.create, name, spec, key.id, content)
+        record = await asyncio.to_thread(service.store.create_experiment, name, spec, key.id, content)
         return await service.read(record.name, _experiment_response)
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
@@ -290,7 +290,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
-        found = await asyncio.to_thread(service.store.audit, limit, before)
+        found = await asyncio.to_thread(service.store.audit_entries, limit, before)
         return {"acts": [_with_iso_time(admin_action) for admin_action in found]}
 
 
@@ -341,7 +341,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
 def _add_control_routes(app: FastAPI, service: Service) -> None:
     async def control(name: str, kind: int, given: Any, key: keys.Key, request: Request | None = None) -> Any:
         is_gone = None if request is None else request.is_disconnected
-        return await service.control(name, kind, given, key.id, _experiment_response, is_gone)
+        return await service.run_admin_action_on(name, kind, given, key.id, _experiment_response, is_gone)
 
     @app.post("/v1/experiments/{name}/status", tags=["control"])
     async def set_status(name: str, body: NewStatus, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
@@ -392,8 +392,8 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         )
         if now.replay.draws is not None:
             found["explanation"] = now.replay.draws.explain(policy_copy.names)
-        ratio = await service.run_in_thread(lambda: service.sample_ratios.get(now))
-        changes, watched = await service.alarms.get(Watched.of(now))
+        ratio = await service.run_in_thread(lambda: service.sample_ratios.sample_ratio_of(now))
+        changes, watched = await service.alarms.changes_found(Watched.from_experiment(now))
         changed = {"changes": [alarm.to_response_dict() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
             moved = {alarm.change.arm for alarm in changes} & set(policy_copy.playing)
@@ -405,7 +405,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
                 found["certainty"]["sentence"] = (
                     f"This is not valid now, because {why}. {found['certainty']['sentence']}"
                 )
-        oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open(now.record.id))
+        oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open_ticket(now.record.id))
         awaited = {
             "rewards": int(policy_copy.pending.sum()),
             "oldest": None if oldest_open is None else oldest_open[0],
@@ -486,11 +486,11 @@ async def _experiment_list_entry(service: Service, record: ExperimentRecord) -> 
         return responses.experiment_to_dict(record, None)
     try:
         found, watched = await service.view_without_catching_up(
-            record.name, lambda live: (_experiment_response(live), Watched.of(live))
+            record.name, lambda live: (_experiment_response(live), Watched.from_experiment(live))
         )
     except Refused:  # it cannot be read now
         return responses.experiment_to_dict(record, None)
-    return found | {"changes": [one.to_response_dict() for one in (await service.alarms.get(watched))[0]]}
+    return found | {"changes": [one.to_response_dict() for one in (await service.alarms.changes_found(watched))[0]]}
 
 
 def _experiment_response(live: LiveExperiment) -> dict[str, Any]:

@@ -57,11 +57,11 @@ def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | 
         if do == "limits":
             if replay.draws is not None and (shares or "").strip():
                 raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
-            trial.control(LIMITS, json.dumps((shares or "").strip() or None))
+            trial.apply_admin_event(LIMITS, json.dumps((shares or "").strip() or None))
         else:
             if arm is None:
                 raise Refused(422, "say which arm.")
-            trial.control({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
+            trial.apply_admin_event({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
         after = np.asarray(trial.policy.mixture)
     except (ValueError, TypeError, IndexError) as error:
         raise Refused(422, _validation.escape_control_characters(str(error))) from None
@@ -127,7 +127,7 @@ class Overview:
         self._service, self._lock, self._next_run_at = service, asyncio.Lock(), 0.0
         self._entries: dict[str, tuple[Any, dict[str, Any]]] = {}
 
-    async def get(self, key: Key) -> list[dict[str, Any]]:
+    async def readable_entries(self, key: Key) -> list[dict[str, Any]]:
         """Those that a key may read."""
         async with self._lock:
             if time.monotonic() >= self._next_run_at:
@@ -139,8 +139,8 @@ class Overview:
         service, known = self._service, {}
         records = await asyncio.to_thread(service.store.experiments)
         last = await asyncio.to_thread(_newest_history_points, service.store)
-        watched = [await self._peek_or_none(record, Watched.of) for record in records]
-        found = await asyncio.gather(*(service.alarms.get(what) for what in watched if what is not None))
+        watched = [await self._peek_or_none(record, Watched.from_experiment) for record in records]
+        found = await asyncio.gather(*(service.alarms.changes_found(what) for what in watched if what is not None))
         changes = iter(found)
         for record, what in zip(records, watched, strict=True):
             alarms = [] if what is None else next(changes)[0]
@@ -181,7 +181,7 @@ class Board:
         self.notifier, self.overview = view.Notifier(), Overview(service)
         service.on_divergence.append(self._forget_experiment)
 
-    async def get(self, name: str) -> BoardState:
+    async def board_state_of(self, name: str) -> BoardState:
         """An experiment; a refusal if there is none."""
         await self._service.live_experiment_or_refuse(name)
         if name not in self._shown:
@@ -246,7 +246,7 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
 
     @app.get("/board/view", include_in_schema=False)
     async def list_view(request: Request) -> Response:
-        return web.json_response({"experiments": await board.overview.get(request.scope["pmbandits.key"])})
+        return web.json_response({"experiments": await board.overview.readable_entries(request.scope["pmbandits.key"])})
 
     @app.get("/board/stream", include_in_schema=False)
     async def list_stream(request: Request) -> Response:
@@ -274,11 +274,11 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
         have: Annotated[str, Query(max_length=200)] = "",
         key: Any = reader,
     ) -> Response:
-        return web.json_response(await (await board.get(name)).view(after, have))
+        return web.json_response(await (await board.board_state_of(name)).newer_parts_as_json(after, have))
 
     @app.get("/board/{name}/stream", include_in_schema=False)
     async def one_stream(name: str, key: Any = reader) -> Response:
-        return stream_until_revoked((await board.get(name)).stream(), key)
+        return stream_until_revoked((await board.board_state_of(name)).event_stream(), key)
 
     @app.get("/board/{name}/preview", include_in_schema=False)
     async def preview_action(
@@ -291,7 +291,7 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
     ) -> Response:
         now = await service.read(name, LiveExperiment.copy)
         if do == "limits" and shares and shares.strip():
-            await service.compile_limits(now, shares, request.is_disconnected)
+            await service.compile_limits_in_other_process(now, shares, request.is_disconnected)
         return web.json_response(
             {
                 "sentences": await service.run_in_thread(

@@ -98,7 +98,7 @@ class BoardState:
             self._reset_parts()
 
     # ---- who looks ----------------------------------------------------------------------------------------
-    async def stream(self) -> AsyncGenerator[bytes, None]:
+    async def event_stream(self) -> AsyncGenerator[bytes, None]:
         """A message whenever there is something new; while somebody listens, it is looked for."""
         self.viewers += 1
         if self._run is None or self._run.done():
@@ -122,7 +122,7 @@ class BoardState:
                 log.exception("%s: the board cannot follow it", self.name)
             await asyncio.sleep(EVERY)
 
-    async def view(self, after: int, have: str) -> bytes:
+    async def newer_parts_as_json(self, after: int, have: str) -> bytes:
         """What the page lacks: parts that are newer than those it has, and points of the past after an event."""
         watched = self._run is not None and not self._run.done()  # then it is up to date, but for a second
         work = self._start_due_work(
@@ -191,10 +191,10 @@ class BoardState:
                 part.text, part.version = text, self._count
             if time.monotonic() > late + PATIENCE:
                 late = time.monotonic()
-                self.notifier.notify()
+                self.notifier.wake_streams()
             if self.notifier.closed:
                 return
-        self.notifier.notify()
+        self.notifier.wake_streams()
 
     def _compute_part(self, name: str, now: CommittedExperiment) -> tuple[bytes | None, float]:
         """A part as text, and what it cost; nothing if it cannot be made: the others are shown all the same."""
@@ -377,7 +377,7 @@ class BoardState:
             "warnings": [{"arm": a.change.arm, "text": str(a)} for a in found[-6:] if a.change.arm in playing],
             "restarts": (now.record.spec.get("options") or {}).get("detect") == "restart",
             "checked": checked,
-            "ratio": self.service.sample_ratios.get(now),
+            "ratio": self.service.sample_ratios.sample_ratio_of(now),
         }
 
 

@@ -42,7 +42,9 @@ def _count_events_and_differing_asks(store: Store, record: ExperimentRecord) -> 
         if chain_digest(replay.digest, [event for event, _ in rows]) != rows[0][1]:
             raise ValueError(f"{record.name}: event {rows[0][0][1]} or one before it was changed, or is missing.")
         try:
-            disagreements += replay.apply_events([_stored_event_from_new(event, digest) for event, digest in rows])
+            disagreements += replay.apply_stored_events(
+                [_stored_event_from_new(event, digest) for event, digest in rows]
+            )
         except MissingEvent as error:
             raise ValueError(f"{record.name}: {error}.") from None
         for event, digest in rows:
@@ -53,7 +55,7 @@ def _count_events_and_differing_asks(store: Store, record: ExperimentRecord) -> 
     last = max(last, *known, 0)
     if last > replay.seen:
         raise ValueError(f"{record.name}: events after {replay.seen} are missing: event {last} was known.")
-    now = store.find(record.name) or record
+    now = store.find_experiment(record.name) or record
     if status not in (record.status, now.status):
         raise ValueError(f"{record.name}: its status is {record.status!r}, but its events say {status!r}.")
     return replay.seen, disagreements

@@ -64,7 +64,7 @@ def _reason_for_next_arm(replay: PolicyReplay, arm: int) -> str:
 
 def _apply_events_up_to(replay: PolicyReplay, store: Store, exp: int, upto: int) -> None:
     while replay.seen < upto and (rows := _stored_events(store, exp, replay.seen, upto)):
-        replay.apply_events(rows)
+        replay.apply_stored_events(rows)
 
 
 def _snapshot_to_replay_from(store: Store, record: ExperimentRecord, goal: int) -> PolicyReplay | None:
@@ -76,7 +76,7 @@ def _snapshot_to_replay_from(store: Store, record: ExperimentRecord, goal: int) 
         return PolicyReplay(
             policy_from_spec(record.spec), 0, record.root, initial_draws_of_spec(record.spec, record.root)
         )
-    draws = store.draws(record, saved.seq)
+    draws = store.draws_after_event(record, saved.seq)
     return PolicyReplay(policy_from_bytes(saved.content), saved.seq, saved.digest, draws)
 
 

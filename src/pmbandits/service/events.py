@@ -91,7 +91,7 @@ class WriteBatch:
     def __bool__(self) -> bool:
         return bool(self.events or self.audit or self.requests)
 
-    def add(self, other: WriteBatch) -> None:
+    def append_batch(self, other: WriteBatch) -> None:
         """Write what another one writes, too."""
         self.events += other.events
         self.requests += other.requests

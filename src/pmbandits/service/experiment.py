@@ -133,7 +133,7 @@ class LiveExperiment:
     def apply_events_of_others(self, rows: Sequence[StoredEvent]) -> int:
         """Apply events that other processes wrote, and say how many; the first row is the last event known here."""
         new_events = self.replay.events_after_last_known(rows)
-        self.disagreements += self.replay.apply_events(new_events)
+        self.disagreements += self.replay.apply_stored_events(new_events)
         self.committed = self.replay.seen
         for seq, kind, ticket, arm, value, data, _digest in new_events:
             if kind in (ASK, ASKED):
@@ -170,7 +170,7 @@ class LiveExperiment:
         kept = None if request.unit is None else self.units.get(request.unit)
         if kept is not None and (among is None or kept in among) and self._is_arm_playing(kept):
             first = replay.seen + 1
-            done, kind = [(kept, replay.asked(kept))], ASKED
+            done, kind = [(kept, replay.record_pull_of_unit(kept))], ASKED
         else:
             probabilities = replay.refresh_probabilities(among)
             if probabilities is not None:
@@ -308,7 +308,7 @@ class LiveExperiment:
             batch.drafted.append((exp, replay.seen, RETELL, ticket, arm, reward, at, json.dumps(before[ticket])))
             self.rewarded[ticket] = (arm, reward)
 
-    def control(self, kind: int, given: Any, who: str, batch: WriteBatch) -> None:
+    def apply_admin_action(self, kind: int, given: Any, who: str, batch: WriteBatch) -> None:
         """An act of administration: arms, limits, or the status."""
         data = json.dumps(given)
         if kind == STATUS:
@@ -323,7 +323,7 @@ class LiveExperiment:
                 raise Refused(422, f"an arm is given by its name, got {_validation.short_repr(given)}.")
             if kind == LIMITS and given is not None and self.replay.draws is not None:
                 raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
-            self.replay.control(kind, data)
+            self.replay.apply_admin_event(kind, data)
         self._add_event_to_batch(kind, data, batch)
         batch.audit.append((batch.at, who, KINDS[kind], self.record.name, data))
 
@@ -366,7 +366,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
     try:
         if kind == LIMITS:
             refuse_limits_too_long_to_read(given)
-        now.replay.control(kind, json.dumps(given))
+        now.replay.apply_admin_event(kind, json.dumps(given))
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)

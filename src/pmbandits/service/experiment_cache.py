@@ -31,7 +31,7 @@ class ExperimentCache:
         self._saving: set[asyncio.Task[Any]] = set()
         self.on_divergence: list[Callable[[int], None]] = []  # what is called when a store went back in time
 
-    async def find(self, name: str) -> LiveExperiment | None:
+    async def find_live_experiment(self, name: str) -> LiveExperiment | None:
         """An experiment that is up to date, or was a moment ago."""
         live = self.live_experiments.get(name)
         if live is not None:
@@ -40,11 +40,11 @@ class ExperimentCache:
         async with lock:
             live = self.live_experiments.get(name)
             if live is None:
-                record = await asyncio.to_thread(self.store.find, name)
+                record = await asyncio.to_thread(self.store.find_experiment, name)
                 if record is None:
                     self._load_locks.pop(name, None)
                     return None
-                live = await asyncio.to_thread(self.load, record)
+                live = await asyncio.to_thread(self.load_experiment, record)
                 if self.warm:
                     await asyncio.to_thread(warmup.warm_up_new_policy, live.replay.policy)
                 await asyncio.to_thread(
@@ -53,9 +53,9 @@ class ExperimentCache:
                 self.live_experiments[name] = live
             return live
 
-    def load(self, record: ExperimentRecord) -> LiveExperiment:
+    def load_experiment(self, record: ExperimentRecord) -> LiveExperiment:
         """An experiment from the store: the newest saved policy, and all events after it."""
-        record = self.store.find(record.name) or record
+        record = self.store.find_experiment(record.name) or record
         upto = None
         while True:
             replay = self._policy_from_newest_snapshot(record, upto)
@@ -88,7 +88,10 @@ class ExperimentCache:
         while (saved := self.store.newest_snapshot(record.id, upto)) is not None:
             try:
                 return PolicyReplay(
-                    policy_from_bytes(saved.content), saved.seq, saved.digest, self.store.draws(record, saved.seq)
+                    policy_from_bytes(saved.content),
+                    saved.seq,
+                    saved.digest,
+                    self.store.draws_after_event(record, saved.seq),
                 )
             except ValueError as error:
                 if saved.seq == 0:  # it was imported: there is nothing else to begin with

@@ -25,7 +25,7 @@ class OverdueTickets:
         """Look at all tickets of an experiment again."""
         self._rewarded_upto.pop(exp, None)
 
-    def find(self, exp: int, seconds: float, most: int) -> list[int]:
+    def overdue_tickets(self, exp: int, seconds: float, most: int) -> list[int]:
         """Tickets that were asked for more than so many seconds ago and have no reward; the oldest, at most so many."""
         ask = events.alias("ask")
         rewarded = _has_reward(ask)
@@ -44,7 +44,7 @@ class OverdueTickets:
             self._rewarded_upto[exp] = int(newest) if first is None else min(int(newest), int(first) - 1)
         return found
 
-    def oldest_open(self, exp: int) -> tuple[int, int] | None:
+    def oldest_open_ticket(self, exp: int) -> tuple[int, int] | None:
         """The oldest ticket without a reward, and when it was asked for."""
         ask = events.alias("ask")
         rewarded = _has_reward(ask)

@@ -90,7 +90,10 @@ class GroupCommit:
     def start(self) -> None:
         """From now on requests are answered."""
         loop = asyncio.get_running_loop()
-        self._task, self._stale_job_task = loop.create_task(self._run()), loop.create_task(self._reject_stale_jobs())
+        self._task, self._stale_job_task = (
+            loop.create_task(self._commit_forever()),
+            loop.create_task(self._reject_stale_jobs()),
+        )
 
     async def stop(self) -> None:
         """Finish what waits, and no more; if the store does not answer, without it."""
@@ -150,7 +153,7 @@ class GroupCommit:
             self._idle.set_result(None)
 
     # ---- the loop -----------------------------------------------------------------------------------------
-    async def _run(self) -> None:
+    async def _commit_forever(self) -> None:
         rested = False
         while True:
             if self.waiting:
@@ -252,7 +255,7 @@ class GroupCommit:
                 drafts[exp] = self._empty_batch_after_catching_up(live_experiments[exp], news)
             jobs = [job for job in jobs if not job.answer.done()] + self._jobs_that_came_while_locking(live_experiments)
             self._current_jobs = jobs
-            answers.extend(self._execute(job, drafts) for job in jobs)
+            answers.extend(self._execute_job(job, drafts) for job in jobs)
             batch = self._merge_drafts_with_digests(drafts, live_experiments)
             self._committing, self._store_called_at = bool(batch), time.monotonic()
             return batch
@@ -294,7 +297,7 @@ class GroupCommit:
         """What those are told whose experiment was evicted: it was deleted, or it is read anew."""
         name = live.record.name
         try:
-            finding = asyncio.to_thread(self.experiment_cache.store.find, name)
+            finding = asyncio.to_thread(self.experiment_cache.store.find_experiment, name)
             if await asyncio.wait_for(finding, PATIENCE) is None:
                 return Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
         except Exception as error:  # the next request finds out
@@ -313,7 +316,7 @@ class GroupCommit:
             return good[0]
         batch = WriteBatch()
         for draft in good:
-            batch.add(draft)
+            batch.append_batch(draft)
         return batch
 
     def _empty_batch_after_catching_up(self, live: LiveExperiment, news: LookupResult) -> WriteBatch | None:
@@ -337,7 +340,7 @@ class GroupCommit:
                 self.waiting.append(job)
         return late
 
-    def _execute(self, job: Job, drafts: dict[int, WriteBatch | None]) -> Any:
+    def _execute_job(self, job: Job, drafts: dict[int, WriteBatch | None]) -> Any:
         """The answer to a job, or why there is none. A refusal has changed nothing."""
         exp = job.live.record.id
         draft = drafts[exp]

@@ -66,7 +66,7 @@ class HistoryWriter:
 
     def start(self) -> None:
         """Look again and again."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = asyncio.get_running_loop().create_task(self._write_points_forever())
 
     async def stop(self) -> None:
         """No more."""
@@ -74,7 +74,7 @@ class HistoryWriter:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _run(self) -> None:
+    async def _write_points_forever(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
             for live in list(self._group_commit.experiment_cache.live_experiments.values()):
@@ -99,14 +99,14 @@ class HistoryWriter:
         if is_point_due(last, live.committed):  # and no other process was quicker
             replay = (await self._group_commit.read(live, LiveExperiment.copy)).replay
             self._last[exp] = replay.seen
-            await asyncio.to_thread(self._write, exp, replay)
+            await asyncio.to_thread(self._write_point, exp, replay)
 
     def _last_point_seq(self, exp: int) -> int:
         with self._store.engine.connect() as connection:
             found = connection.execute(select(func.max(points.c.seq)).where(points.c.exp == exp)).scalar()
         return int(found or 0)
 
-    def _write(self, exp: int, replay: PolicyReplay) -> None:
+    def _write_point(self, exp: int, replay: PolicyReplay) -> None:
         content = json.dumps(history_point(replay.policy))
         row = {"exp": exp, "seq": replay.seen, "digest": replay.digest, "at": now_ms(), "content": content}
         try:

@@ -171,7 +171,7 @@ class KeyCache:
 
     async def start(self) -> None:
         """Read all keys, and again and again."""
-        await self._in_thread(self._load_keys)
+        await self._run_in_thread(self._load_keys)
         self._task = asyncio.get_running_loop().create_task(self._refresh_loop())
 
     async def stop(self) -> None:
@@ -182,7 +182,7 @@ class KeyCache:
         await asyncio.to_thread(self._write_last_use_of_keys)
         self._thread.shutdown()
 
-    async def _in_thread(self, work: Callable[[], None]) -> None:
+    async def _run_in_thread(self, work: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @property
@@ -198,7 +198,7 @@ class KeyCache:
             if turns % 20 == 0 and (writing is None or writing.done()):  # it may have to wait, and is in no hurry
                 writing = asyncio.create_task(asyncio.to_thread(self._write_last_use_of_keys))
             try:
-                await self._in_thread(self._load_keys)
+                await self._run_in_thread(self._load_keys)
             except Exception as error:  # the store is away: the keys of a moment ago must do
                 log.warning("keys could not be read: %s", type(error).__name__)
 
@@ -210,7 +210,7 @@ class KeyCache:
                 return
             await asyncio.sleep(max(0.0, self._last_read + MIN_RELOAD_INTERVAL - time.monotonic()))
             try:
-                await self._in_thread(self._load_keys)
+                await self._run_in_thread(self._load_keys)
             except Exception as error:
                 log.warning("keys could not be read: %s", type(error).__name__)
 
@@ -236,18 +236,18 @@ class KeyCache:
         except Exception as error:
             log.warning("the last use of keys could not be written: %s", type(error).__name__)
 
-    async def find(self, authorization: bytes | None, *, browser: bool = False) -> Key | None:
+    async def find_key(self, authorization: bytes | None, *, browser: bool = False) -> Key | None:
         """The key in a header, or None. ``browser``: also as the password that a browser asks its user for."""
         if authorization is None:
             return None
-        key = self.known(authorization, browser=browser)
+        key = self.key_if_checked_before(authorization, browser=browser)
         if key is None:
             key = await self._look_up(authorization, browser)
             if key is not None:
                 self._checked[hashlib.sha256(authorization).digest()] = key
         return key
 
-    def known(self, authorization: bytes, *, browser: bool) -> Key | None:
+    def key_if_checked_before(self, authorization: bytes, *, browser: bool) -> Key | None:
         """The key in a header if it was checked before."""
         digest = hashlib.sha256(authorization).digest()  # nobody can choose it, so looking it up tells nothing
         known, now = self._checked.get(digest), self._now_ms()

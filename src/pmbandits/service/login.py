@@ -62,7 +62,7 @@ def add_login_routes(app: FastAPI, service: Service) -> None:
         goal = goal if _NEXT.fullmatch(goal) else "/board/"
         origin = request.headers.get("origin")
         foreign = origin is not None and origin.partition("://")[2] != request.headers.get("host")
-        if foreign or await service.key_cache.find(b"Bearer " + token.encode("latin-1", "replace")) is None:
+        if foreign or await service.key_cache.find_key(b"Bearer " + token.encode("latin-1", "replace")) is None:
             return form(goal, "this key is not known here, not whole, expired, or revoked.", 401)
         answer = RedirectResponse(goal, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"

@@ -39,11 +39,11 @@ class PgPipeline:
         self.broken = False
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no transaction is open."""
         return self._pg.transaction_status == pq.TransactionStatus.IDLE
 
-    async def run(self, steps: Iterable[Step]) -> list[pq.abc.PGresult]:
+    async def run_statements(self, steps: Iterable[Step]) -> list[pq.abc.PGresult]:
         """The results of statements, all of them in one message; what comes after a mistake is not done."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -71,7 +71,7 @@ class PgPipeline:
                 raise _exception_of_result(result)
         return self._results
 
-    def rows(self, result: pq.abc.PGresult) -> list[Any]:
+    def result_rows(self, result: pq.abc.PGresult) -> list[Any]:
         """The rows of a result, as tuples."""
         if result.ntuples == 0:
             return []

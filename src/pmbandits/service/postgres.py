@@ -131,11 +131,12 @@ class PostgresTransaction:
                 steps.append((b"keys", (exp, encode_array(lookup.keys))))
             if lookup.units:
                 steps.append((b"places", (exp, encode_array(lookup.units))))
-        answers = iter((await pg_pipeline.run(steps))[1 + len(lookups) :])
-        ((version, self.at),) = pg_pipeline.rows(next(answers))
+        answers = iter((await pg_pipeline.run_statements(steps))[1 + len(lookups) :])
+        ((version, self.at),) = pg_pipeline.result_rows(next(answers))
         check_schema_version(version)
         return [
-            _lookup_result_from_rows(lookup, (pg_pipeline.rows(result) for result in answers)) for lookup in lookups
+            _lookup_result_from_rows(lookup, (pg_pipeline.result_rows(result) for result in answers))
+            for lookup in lookups
         ]
 
     async def _commit(self, batch: WriteBatch) -> None:
@@ -147,15 +148,15 @@ class PostgresTransaction:
             steps.append((b"events", [encode_array(column) for column in zip(*batch.events, strict=True)]))
         for table in ("requests", "units", "statuses", "audit"):
             steps += [(table.encode(), [encode_value(value) for value in row]) for row in getattr(batch, table)]
-        done = (await self._pipeline.run([*steps, (b"commit", ())]))[-1]
+        done = (await self._pipeline.run_statements([*steps, (b"commit", ())]))[-1]
         if done.command_status != b"COMMIT":
             raise psycopg.OperationalError("the transaction was rolled back")
 
     async def _rollback(self) -> None:
-        if self._pipeline is None or self._pipeline.broken or self._pipeline.idle:
+        if self._pipeline is None or self._pipeline.broken or self._pipeline.is_idle:
             return
         try:
-            await self._pipeline.run([(b"rollback", ())])
+            await self._pipeline.run_statements([(b"rollback", ())])
         except psycopg.Error:
             self._pipeline.close()
 

@@ -76,7 +76,7 @@ class ServiceMetrics:
         self._waiting.set(waiting)
         self._memory.set(resident_bytes())
 
-    def text(self, experiments: dict[str, ExperimentNumbers]) -> bytes:
+    def prometheus_text(self, experiments: dict[str, ExperimentNumbers]) -> bytes:
         """What all processes counted, and what is said of experiments, as Prometheus reads it."""
         counted = self.registry
         if FOLDER_VARIABLE in os.environ:

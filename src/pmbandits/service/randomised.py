@@ -45,7 +45,7 @@ class Draws:
         given = json.loads(data)
         return replace(self, probabilities=tuple(given["probabilities"]), t=given["round"])
 
-    def is_due(self, policy: Policy) -> bool:
+    def are_new_probabilities_due(self, policy: Policy) -> bool:
         """Whether the probabilities must be worked out anew: often enough was asked, or other arms play."""
         playing = set(policy.playing)
         plays = [name in playing for name in policy.names]
@@ -60,7 +60,7 @@ class Draws:
             raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
         return found
 
-    def draw(self, seq: int, candidates: Iterable[int]) -> tuple[int, float]:
+    def draw_arm_and_probability(self, seq: int, candidates: Iterable[int]) -> tuple[int, float]:
         """The arm of the ask with this event number, and the probability with which it was drawn among these."""
         weights = [(arm, self.probabilities[arm]) for arm in candidates]
         total = sum(p for _, p in weights)
@@ -84,7 +84,9 @@ class Draws:
         playing = [arm for arm, p in enumerate(self.probabilities) if p > 0.0]
         return any(
             row[3]
-            != self.draw(row[0], playing if some is None else [k for k in some if self.probabilities[k] > 0.0])[0]
+            != self.draw_arm_and_probability(
+                row[0], playing if some is None else [k for k in some if self.probabilities[k] > 0.0]
+            )[0]
             for row, some in zip(rows, among, strict=True)
             if row[1] == ASK
         )

@@ -106,21 +106,21 @@ class PolicyReplay:
         if self.draws is None:
             return ask_with_propensities(self.policy, n, among, self._propensity)
         candidates = self.draws.candidates(self.policy, among)
-        drawn = [self.draws.draw(self.seen + k, candidates) for k in range(1, n + 1)]
+        drawn = [self.draws.draw_arm_and_probability(self.seen + k, candidates) for k in range(1, n + 1)]
         for arm, _ in drawn:
             self.policy.asked(arm)
         return drawn
 
     def refresh_probabilities(self, among: Sequence[int] | None) -> str | None:
         """Work out the probabilities of randomised play anew, if it is time to; return the data of their event."""
-        if self.draws is None or not self.draws.is_due(self.policy):
+        if self.draws is None or not self.draws.are_new_probabilities_due(self.policy):
             return None
         self.draws.candidates(self.policy, among)  # an ask that will be refused changes nothing
         data = probabilities_event_data(self.policy)
         self.draws = self.draws.with_new_probabilities(data)
         return data
 
-    def asked(self, arm: int) -> float:
+    def record_pull_of_unit(self, arm: int) -> float:
         """Record a pull of an arm that a unit had before; return its propensity, which is 1 where arms are drawn."""
         self.policy.asked(arm)
         return self._propensity(self.policy, arm) if self.draws is None else 1.0
@@ -144,7 +144,7 @@ class PolicyReplay:
         elif arms:
             self.policy.tell(np.array(arms), np.array(rewards, dtype=np.float64))  # arrays are checked at once
 
-    def control(self, kind: int, data: str) -> None:
+    def apply_admin_event(self, kind: int, data: str) -> None:
         """Apply an administrative event: add, pause, resume or retire an arm, or set limits; ``data`` is JSON."""
         policy: Any = self.policy
         given = json.loads(data)
@@ -170,7 +170,7 @@ class PolicyReplay:
             raise Diverged(f"event {self.seen}, which is known here, {found}: it went back in time, or was restored")
         return rows[1:]
 
-    def apply_events(self, rows: Sequence[StoredEvent]) -> int:
+    def apply_stored_events(self, rows: Sequence[StoredEvent]) -> int:
         """Apply stored events; return how many runs of asks the policy would have answered otherwise.
 
         That is no mistake: another version of the library or another processor may have rounded otherwise. The stored
@@ -227,7 +227,7 @@ class PolicyReplay:
         elif kind == PROBABILITIES and self.draws is not None and data is not None:
             self.draws = self.draws.with_new_probabilities(data)
         elif data is not None:
-            self.control(kind, data)
+            self.apply_admin_event(kind, data)
         self.seen, self.digest = seq, digest
 
     def _check_no_missing_event(self, rows: Sequence[StoredEvent]) -> None:

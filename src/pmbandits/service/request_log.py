@@ -39,7 +39,7 @@ class _JsonFormatter(logging.Formatter):
         return msgspec.json.encode(out).decode()
 
 
-def write_log(form: str = "text", level: str = "info") -> None:
+def configure_process_log(form: str = "text", level: str = "info") -> None:
     """Write the log of this process to stderr, as ``text`` or ``json``."""
     handler = logging.StreamHandler()
     text = logging.Formatter("%(asctime)s %(levelname)s %(process)d %(message)s")

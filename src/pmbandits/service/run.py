@@ -15,7 +15,7 @@ from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
 from pmbandits.service.processes import Supervisor, stop_when_parent_is_gone
 from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
-from pmbandits.service.request_log import with_opentelemetry_traces, write_log
+from pmbandits.service.request_log import with_opentelemetry_traces, configure_process_log
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import RETRY_PAUSES, open_store
 
@@ -50,7 +50,7 @@ def serve(settings: Settings) -> None:
     if settings.processes == 1:
         uvicorn.Server(config).run()
         return
-    write_log(settings.log_format, settings.log_level)
+    configure_process_log(settings.log_format, settings.log_level)
     with TemporaryDirectory(prefix="pmbandits-", dir=shared_memory()) as counters:
         os.environ[FOLDER_VARIABLE] = counters  # worker processes read it when they begin
         Supervisor(config, [config.bind_socket()], counters).run()
@@ -60,7 +60,7 @@ def app() -> App:
     """The application of one worker process, with the settings of :func:`serve`."""
     _raise_open_file_limit()
     settings = Settings(**json.loads(os.environ[_SETTINGS_VARIABLE]))
-    write_log(settings.log_format, settings.log_level)
+    configure_process_log(settings.log_format, settings.log_level)
     stop_when_parent_is_gone()
     application: App = with_opentelemetry_traces(create_app(settings))
     return application

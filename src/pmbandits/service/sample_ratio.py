@@ -42,7 +42,7 @@ class Bet:
         """The p-value that holds at all times."""
         return math.exp(-self._log_most)
 
-    def add(self, arm: int, probabilities: dict[int, float]) -> None:
+    def add_ticket(self, arm: int, probabilities: dict[int, float]) -> None:
         """Take in the arm of one ticket, whose arm was drawn with these probabilities, which add up to 1."""
         tilts = {i: (self.arrived.get(i, 0) + PRIOR) / (self.expected.get(i, 0.0) + PRIOR) for i in probabilities}
         self._log_wealth += math.log(tilts[arm] / sum(p * tilts[i] for i, p in probabilities.items()))
@@ -89,7 +89,7 @@ class _RatioWatch:
             }
         for _, ticket, arm, data in rows:
             among = None if data is None else json.loads(data if data.startswith("[") else first[int(data)] or "[]")
-            self.bet.add(arm, self._draw_probabilities_of_ticket(ticket, among))
+            self.bet.add_ticket(arm, self._draw_probabilities_of_ticket(ticket, among))
         self.seen = rows[-1][0] if len(rows) == MAX_REWARDS else upto
 
     def _draw_probabilities_of_ticket(self, ticket: int, among: list[int] | None) -> dict[int, float]:
@@ -109,7 +109,7 @@ class SampleRatios:
         """Look at all rewards of an experiment again."""
         self._watches.pop(exp, None)
 
-    def get(self, now: CommittedExperiment) -> dict[str, Any] | None:
+    def sample_ratio_of(self, now: CommittedExperiment) -> dict[str, Any] | None:
         """What is known now, for any thread; None for experiments that play what their policy asks for."""
         if now.replay.draws is None:
             return None

@@ -102,7 +102,7 @@ class Service:
         records = await asyncio.to_thread(self.store.experiments)
         self.key_cache = KeyCache(self.store, self.settings.rate)
         await self.key_cache.start()
-        transaction = await asyncio.to_thread(self.store.transaction)
+        transaction = await asyncio.to_thread(self.store.new_transaction)
         self.experiment_cache = ExperimentCache(self.store, transaction, warm=self.settings.warm)
         self.group_commit = GroupCommit(transaction, self.experiment_cache, self.metrics)
         self.history_writer = HistoryWriter(self.store, self.group_commit)
@@ -144,7 +144,7 @@ class Service:
     async def _warm_up_experiment(self, name: str) -> None:
         began = time.perf_counter()
         try:
-            reading = asyncio.ensure_future(self.experiment_cache.find(name))
+            reading = asyncio.ensure_future(self.experiment_cache.find_live_experiment(name))
             while not (await asyncio.wait({reading}, timeout=PROGRESS_SECONDS))[0]:
                 seconds = time.perf_counter() - began
                 log.info(
@@ -180,7 +180,7 @@ class Service:
         """The key of a request if it was checked before and is within its rate; else None: see authenticate."""
         if authorization is None or self.settings.open:
             return None
-        key = self.key_cache.known(authorization, browser=False)
+        key = self.key_cache.key_if_checked_before(authorization, browser=False)
         return key if key is not None and self.key_cache.count_request_within_rate(key) else None
 
     async def authenticate(
@@ -194,7 +194,7 @@ class Service:
             if foreign or not is_loopback(_PORT.sub("", named)):
                 raise Refused(403, "without keys this service answers only programs and pages of this machine.")
             return OPEN_KEY
-        key = await self.key_cache.find(authorization, browser=reading)
+        key = await self.key_cache.find_key(authorization, browser=reading)
         if key is None:
             raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
         if not self.key_cache.count_request_within_rate(key):
@@ -236,7 +236,7 @@ class Service:
         if live is not None:
             return live
         try:
-            found = await self.experiment_cache.find(name) if is_valid_name(name) else None
+            found = await self.experiment_cache.find_live_experiment(name) if is_valid_name(name) else None
         except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
@@ -264,7 +264,7 @@ class Service:
         live = self.experiment_cache.live_experiments.get(name) or await self.live_experiment_or_refuse(name)
         return await self.group_commit.ask_or_tell(live, request)
 
-    async def compile(self, spec: dict[str, Any], is_gone: IsGone = None) -> None:
+    async def compile_in_other_process(self, spec: dict[str, Any], is_gone: IsGone = None) -> None:
         """Compile what a policy needs in another process, one at a time; refuse limits that take too long there.
 
         With ``is_gone`` it ends when whoever wanted it is gone.
@@ -290,13 +290,13 @@ class Service:
             work.cancel()
             self._compiling.release()
 
-    async def compile_limits(self, now: CommittedExperiment, given: Any, is_gone: IsGone) -> None:
+    async def compile_limits_in_other_process(self, now: CommittedExperiment, given: Any, is_gone: IsGone) -> None:
         """Work new limits of an experiment out in another process, before anything is done with them here."""
         refuse_limits_too_long_to_read(given)
         arms = list(now.replay.policy.names)
-        await self.compile({**now.record.spec, "arms": arms, "shares": given}, is_gone)
+        await self.compile_in_other_process({**now.record.spec, "arms": arms, "shares": given}, is_gone)
 
-    async def control(
+    async def run_admin_action_on(
         self,
         name: str,
         kind: int,
@@ -314,12 +314,12 @@ class Service:
         if kind in ADMINISTRATION:
             now = await self.group_commit.read(live, LiveExperiment.copy)
             if kind == LIMITS and given is not None:
-                await self.compile_limits(now, given, is_gone)
+                await self.compile_limits_in_other_process(now, given, is_gone)
                 now = await self.group_commit.read(live, LiveExperiment.copy)
             await self.run_in_thread(lambda: rehearse_admin_action(now, kind, given))
 
         def change(batch: WriteBatch) -> T:
-            live.control(kind, given, who, batch)
+            live.apply_admin_action(kind, given, who, batch)
             return view(live)
 
         found: T = await self.group_commit.run_admin_action(live, change)
@@ -335,7 +335,7 @@ class Service:
         except ValueError as error:
             raise Refused(422, _validation.escape_control_characters(str(error))) from None
         found = await self.run_in_thread(
-            lambda: self.overdue_tickets.find(live.record.id, seconds, self.settings.batch)
+            lambda: self.overdue_tickets.overdue_tickets(live.record.id, seconds, self.settings.batch)
         )
         about = Tell(tickets=found) if found else None
         late = await self.group_commit.run_admin_action(
@@ -346,10 +346,15 @@ class Service:
     async def experiment_numbers_for_prometheus(self, name: str) -> ExperimentNumbers:
         """What Prometheus is told of an experiment."""
         what, disagreements, drawn = await self.read(
-            name, lambda live: (Watched.of(live), live.disagreements, live.copy() if live.replay.draws else None)
+            name,
+            lambda live: (
+                Watched.from_experiment(live),
+                live.disagreements,
+                live.copy() if live.replay.draws else None,
+            ),
         )
-        changes = await self.alarms.counts(what)
-        ratio = None if drawn is None else await self.run_in_thread(lambda: self.sample_ratios.get(drawn))
+        changes = await self.alarms.n_changes_by_arm(what)
+        ratio = None if drawn is None else await self.run_in_thread(lambda: self.sample_ratios.sample_ratio_of(drawn))
         return ExperimentNumbers(what.upto, disagreements, changes, None if ratio is None else ratio["p_value"])
 
     async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:

@@ -176,7 +176,7 @@ class WriterThread:
                 with suppress(RuntimeError):  # the loop has ended
                     call.loop.call_soon_threadsafe(call.resolve)
 
-    async def call(self, work: Callable[[], None], *, quick: bool) -> None:
+    async def run_in_writer_thread(self, work: Callable[[], None], *, quick: bool) -> None:
         """Do ``work`` in the thread. If it is most likely ``quick``, the event loop stands still for it."""
         stands_still = quick and self._poll is not None
         call = self._call = _Call(work, stands_still)
@@ -206,7 +206,7 @@ class WriterThread:
             os.write(self._end_in, b".")
         return stood_still
 
-    def decide(self, decision: Callable[[], T]) -> T:
+    def run_decision(self, decision: Callable[[], T]) -> T:
         """In the thread: the result of what only one thread may do, here if the event loop stands still, else there."""
         call = self._call
         with self._lock:
@@ -256,12 +256,12 @@ class SqliteTransaction:
     async def run(
         self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], *, alone: bool
     ) -> None:
-        await self._thread.call(lambda: self._run(lookups, decide, alone), quick=alone)
+        await self._thread.run_in_writer_thread(lambda: self._run(lookups, decide, alone), quick=alone)
 
     def _run(self, lookups: list[Lookup], decide: Callable[[list[LookupResult]], WriteBatch], alone: bool) -> None:
         try:
             found = self._begin(lookups, alone)
-            batch = self._thread.decide(lambda: decide(found))
+            batch = self._thread.run_decision(lambda: decide(found))
             if batch:
                 if self._commit_seconds > QUICK:
                     self._thread.release_event_loop()

@@ -138,7 +138,7 @@ class Store:
         with self.engine.connect() as connection:
             return int(connection.execute(sql("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar() or 0)
 
-    def transaction(self) -> Transaction:
+    def new_transaction(self) -> Transaction:
         """A new transaction object with a connection of its own, for asks and tells."""
         if self._path is not None:
             return SqliteTransaction(self._path)
@@ -195,7 +195,9 @@ class Store:
         self.engine.dispose()
 
     # ---- experiments -----------------------------------------------------------------------------------
-    def create(self, name: str, spec: dict[str, Any], who: str, policy: bytes | None = None) -> ExperimentRecord:
+    def create_experiment(
+        self, name: str, spec: dict[str, Any], who: str, policy: bytes | None = None
+    ) -> ExperimentRecord:
         """A new experiment; with the file of a saved policy, one that goes on from there."""
         text, at, root = json.dumps(spec), self.now_ms(), secrets.randbits(63)
         row = {"name": name, "spec": text, "library": __version__, "status": RUNNING, "created": at, "root": root}
@@ -214,7 +216,7 @@ class Store:
             raise NameTaken(f"there is an experiment {name!r} already; take another name.") from None
         return ExperimentRecord(number, name, spec, __version__, RUNNING, at, root)
 
-    def find(self, name: str) -> ExperimentRecord | None:
+    def find_experiment(self, name: str) -> ExperimentRecord | None:
         """One experiment by its name."""
         with self.engine.connect() as connection:
             row = connection.execute(select(schema.experiments).where(schema.experiments.c.name == name)).first()
@@ -232,7 +234,7 @@ class Store:
             found = connection.execute(select(func.max(schema.events.c.seq)).where(schema.events.c.exp == exp))
             return int(found.scalar() or 0)
 
-    def draws(self, record: ExperimentRecord, upto: int) -> Draws | None:
+    def draws_after_event(self, record: ExperimentRecord, upto: int) -> Draws | None:
         """The draws of an experiment with randomised play after an event; None if it plays what its policy asks for."""
         draws, table = initial_draws_of_spec(record.spec, record.root), schema.events
         if draws is None:
@@ -298,7 +300,7 @@ class Store:
             insert(schema.audit).values(at=now_ms(), who=who, act=act, experiment=experiment, detail=detail)
         )
 
-    def audit(self, limit: int = 1000, before: int | None = None) -> list[dict[str, Any]]:
+    def audit_entries(self, limit: int = 1000, before: int | None = None) -> list[dict[str, Any]]:
         """Acts of administration, newest first."""
         wanted = select(schema.audit).order_by(schema.audit.c.id.desc()).limit(limit)
         if before is not None:

@@ -54,12 +54,12 @@ class RegretScorer:
         for moment in experiment.moments:
             key = id(moment.bandit), moment.playing
             if key not in known:
-                known[key] = utility_function(experiment.metric, moment.arms)
+                known[key] = utility_function(experiment.metric, moment.bandit_of_playing_arms)
         self.utility_of = [known[id(moment.bandit), moment.playing] for moment in experiment.moments]
         self.playing = [list(moment.playing) for moment in experiment.moments]
         self.best = np.array([best.value for best in experiment.best_mixtures])
 
-    def scores(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
+    def score_trial(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
         """Score one trial. ``pulls`` has the rows of the checkpoints ``t``, then those of the ends of moments."""
         if self.is_stationary:
             utility = self.utility_of[0](pulls / t[:, None])
@@ -100,7 +100,7 @@ def assemble_run(experiment: Experiment, results: Results) -> Run:
             found = results[e, trial]
             pulls = np.asarray(found["pulls"], dtype=np.int64).reshape(-1, k)
             mixture = np.asarray(found["mixture"], dtype=np.float64)
-            scores = scorer.scores(t, pulls, mixture.reshape(t.size, k))
+            scores = scorer.score_trial(t, pulls, mixture.reshape(t.size, k))
             parts["t"].append(t)
             parts["utility"].append(scores.utility)
             parts["regret"].append(scores.regret)

@@ -59,7 +59,7 @@ class Delays:
         descriptions = [_delay_to_json(delay_of_arm) for delay_of_arm in self.given]
         return descriptions[0] if len(descriptions) == 1 else dict(zip(self.names, descriptions, strict=True))
 
-    def table(self, seed: int, trial: int, number: int) -> NDArray[np.int64]:
+    def delays_of_chunk(self, seed: int, trial: int, number: int) -> NDArray[np.int64]:
         """The delays of the ``number``-th chunk of rounds: one row a round, one column for all arms or one for each.
 
         One row stands for all rounds if nothing is drawn.
@@ -94,7 +94,7 @@ class DelayTable:
         self._drawn = delays is not None and not delays.is_deterministic
         self._chunk = -1
         if delays is not None and not self._drawn:
-            self.table = delays.table(seed, trial, 0)
+            self.table = delays.delays_of_chunk(seed, trial, 0)
 
     def draw_chunk_of_next_round(self, now: int) -> int:
         """Draw the delays of the chunk in which the next round lies, and return the last round of this chunk."""
@@ -103,11 +103,14 @@ class DelayTable:
         chunk = now // DELAY_CHUNK
         if chunk != self._chunk:
             assert self.delays is not None
-            self.table, self.first_round = self.delays.table(self.seed, self.trial, chunk), chunk * DELAY_CHUNK
+            self.table, self.first_round = (
+                self.delays.delays_of_chunk(self.seed, self.trial, chunk),
+                chunk * DELAY_CHUNK,
+            )
             self._chunk = chunk
         return self.first_round + DELAY_CHUNK
 
-    def due(self, now: int, bandit_arm: int) -> int:
+    def round_in_which_reward_comes(self, now: int, bandit_arm: int) -> int:
         """Return the round after which the reward of the round ``now``, counted from 1, comes: the end of a batch."""
         self.draw_chunk_of_next_round(now - 1)
         rows, columns = self.table.shape

@@ -221,7 +221,7 @@ def simulate(
         folder = Path(out)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"out={str(out)!r} is a file; give a folder.")
-        identity = study_identity(made) if several else experiments[0].identity
+        identity = study_identity(made) if several else experiments[0].identity_hash
         with Journal(folder, identity) as journal:
             for number, experiment in enumerate(experiments):
                 _write_spec(folder / f"spec{f'-{number}' if several else ''}.json", experiment)
@@ -276,7 +276,7 @@ def _check_journal_row(row: TrialResult, experiment: Experiment, entry: PolicyAt
 
 def _write_spec(path: Path, experiment: Experiment) -> None:
     """Write a readable copy of the specification; the journal's first line is what is checked."""
-    text = json.dumps({"library": __version__, "identity": experiment.identity, **experiment.spec}, indent=1)
+    text = json.dumps({"library": __version__, "identity": experiment.identity_hash, **experiment.spec}, indent=1)
     write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
 
 

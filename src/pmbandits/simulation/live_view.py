@@ -97,11 +97,11 @@ class FolderReader:
     def _reset_finished_trials(self) -> None:
         self._offset, self.finished_trials = 0, [dict[int, FinishedTrial]() for _ in self.lines]
 
-    def refresh(self) -> bool:
+    def read_new_records(self) -> bool:
         """Read what was added to the folder; return whether there was something."""
         if self._spec_file_stamp() != self._spec_stamp:  # the same call may have been repeated with more trials
             self._read_spec()
-        size, before = self._journal.stat().st_size, self.done
+        size, before = self._journal.stat().st_size, self.n_finished_trials
         if size < self._offset:  # its damaged end was cut off
             self._reset_finished_trials()
         with self._journal.open("rb") as file:
@@ -113,7 +113,7 @@ class FolderReader:
             for payload, end in read_journal_records(file, self._offset, size):
                 self._add_finished_trials(payload)
                 self._offset = end
-        return self.done > before
+        return self.n_finished_trials > before
 
     def _add_finished_trials(self, payload: bytes) -> None:
         k, known = len(self.names), set(self.trials)
@@ -130,19 +130,19 @@ class FolderReader:
 
     # ---- regret and counts -----------------------------------------------------------------------------------
     @property
-    def done(self) -> int:
+    def n_finished_trials(self) -> int:
         """How many trials of all policies are finished."""
         return sum(map(len, self.finished_trials))
 
     @property
-    def total(self) -> int:
+    def n_trials_in_all(self) -> int:
         """How many trials of all policies there will be."""
         return len(self.lines) * len(self.trials)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether everything is played."""
-        return self.done >= self.total
+        return self.n_finished_trials >= self.n_trials_in_all
 
     def true_instance_and_best_mixture(self) -> tuple[Distortion, Bandit, OracleResult] | None:
         """Return metric, true arms and best mixture; ``None`` if arms change or cannot be restored from the file."""
@@ -163,7 +163,7 @@ class FolderReader:
             self._arm_utilities = utilities(known[0], known[1], np.eye(len(self.names)))
         return self._arm_utilities
 
-    def regret(self, line: int) -> tuple[FloatArray, FloatArray] | None:
+    def mean_regret_and_error(self, line: int) -> tuple[FloatArray, FloatArray] | None:
         """The mean regret of a line at its checkpoints, and its standard error; ``None`` where it is not known.
 
         Where arms change it is known when the run is finished, from ``run.parquet``.
@@ -172,7 +172,7 @@ class FolderReader:
             self.true_instance_and_best_mixture(),
             [trial.played for trial in self.finished_trials[line].values()],
         )
-        if not shares or (known is None and not self.finished):
+        if not shares or (known is None and not self.is_finished):
             return None
         if known is not None:
             played = np.stack(shares[:_MAX_SCORED_TRIALS])

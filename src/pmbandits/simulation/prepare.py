@@ -61,7 +61,7 @@ class Experiment:
         return self.timeline.bandit
 
     @property
-    def identity(self) -> str:
+    def identity_hash(self) -> str:
         """SHA-256 of everything that results depend on, except the choice of trials."""
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
@@ -80,7 +80,7 @@ class Experiment:
         return np.array(ends, dtype=np.int64)
 
     @property
-    def rounds(self) -> int:
+    def n_rounds_in_all(self) -> int:
         """How many rounds there are to play in all."""
         return sum(entry.horizon for entry in self.entries) * len(self.trials)
 
@@ -123,7 +123,7 @@ def prepare_experiment(
         for rounds in mine:
             policy: Policy | PythonPolicy
             if isinstance(recipe, PythonPolicy):
-                policy = recipe.bind(metric, timeline.start, rounds, share_limits, needed)
+                policy = recipe.bind(metric, timeline.initial_bandit, rounds, share_limits, needed)
             else:
                 policy = _bind_policy(label, recipe, timeline, metric, rounds, share_limits, several=len(horizons) > 1)
                 _rehearse_schedule(policy, label, timeline)
@@ -174,7 +174,7 @@ def best_mixtures_by_moment(
     for moment in moments:
         key = id(moment.bandit), moment.playing
         if key not in known:
-            arms = moment.arms
+            arms = moment.bandit_of_playing_arms
             known[key] = oracle(metric, arms, shares=_limits_among(share_limits, arms))
     return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
 
@@ -200,7 +200,7 @@ def _bind_policy(
     *,
     several: bool,
 ) -> Policy:
-    bandit = timeline.start
+    bandit = timeline.initial_bandit
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
         raise ValueError(

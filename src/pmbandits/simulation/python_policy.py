@@ -168,7 +168,7 @@ class PythonPlayer:
                     if has_immediate_rewards:
                         tell(arm, reward)
                     else:
-                        heapq.heappush(late, (delays.due(now, bandit_arm), now, arm, reward))
+                        heapq.heappush(late, (delays.round_in_which_reward_comes(now, bandit_arm), now, arm, reward))
                         while late and late[0][0] <= now:
                             tell(*heapq.heappop(late)[2:])
                 except Exception as error:

@@ -114,7 +114,7 @@ class RewardStream:
             place = (*self.key, np.uint64(self.used[arm] // 4), np.uint64(arm), np.uint64(0), np.uint64(PLAIN))
             self.words[arm] = philox_random_words(*place)
 
-    def start(self, trial: int) -> None:
+    def reset_to_trial(self, trial: int) -> None:
         """Reset to the first reward of a trial."""
         self.key[:] = (self.seed, trial)
         self.used[:] = 0
@@ -126,17 +126,17 @@ class RewardStream:
         self.blocks[arm] = sample_block(self.bandit.distributions[arm], self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number
 
-    def take(self, arm: int, count: int) -> FloatArray:
+    def next_rewards(self, arm: int, count: int) -> FloatArray:
         """Return the next rewards of an arm, and count them as used."""
         out, made = np.empty(count), 0
         while made < count:
-            made += kernels.fill_next_rewards(arm, count - made, self.arrays, out, made)
+            made += kernels.fill_next_rewards(arm, count - made, self.arrays_for_kernels, out, made)
             if made < count:
                 self.refill_block(arm)
         return out
 
     @property
-    def arrays(self) -> kernels.RewardArrays:
+    def arrays_for_kernels(self) -> kernels.RewardArrays:
         """What the kernels take."""
         return kernels.RewardArrays(self.key, self.used, self.words, *self.sampler_arrays, self.blocks, self.block_at)
 
@@ -163,7 +163,7 @@ class Rewards:
         self.bandit = bandit
         now = bandit.at(0) if isinstance(bandit, Changing) else bandit
         self._stream = RewardStream(now, _validation.check_whole_number("seed", seed, 0, 2**63 - 1))
-        self._stream.start(_validation.check_whole_number("trial", trial, 0, 2**63 - 1))
+        self._stream.reset_to_trial(_validation.check_whole_number("trial", trial, 0, 2**63 - 1))
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -177,7 +177,7 @@ class Rewards:
             now = self.bandit.at(t)
             if now is not self._stream.bandit:
                 self._stream.switch_bandit(now)
-        return self._stream.take(place, count)
+        return self._stream.next_rewards(place, count)
 
     def __repr__(self) -> str:
         return f"Rewards({self.bandit!r}, seed={self._stream.seed}, trial={int(self._stream.key[1])})"

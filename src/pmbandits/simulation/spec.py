@@ -62,7 +62,7 @@ class _StrictModel(BaseModel):
         """Which of these keys are given."""
         return [name for name in names if getattr(self, name) is not None]
 
-    def one_of(self, *names: str) -> str:
+    def only_given_key(self, *names: str) -> str:
         """The one of these keys that is given; raises if there are several, or none."""
         given = self.keys_that_are_given(*names)
         if len(given) != 1:
@@ -82,10 +82,10 @@ class BanditSection(_StrictModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> BanditSection:
-        self.one_of("bernoulli", "arms", "samples")
+        self.only_given_key("bernoulli", "arms", "samples")
         return self
 
-    def bandit(self, folder: Path) -> Bandit:
+    def make_bandit(self, folder: Path) -> Bandit:
         """The arms; a file of rewards is looked for beside the specification."""
         support = None if self.support is None else Support.from_dict(self.support)
         if self.bernoulli is not None:
@@ -123,7 +123,7 @@ class WorldSection(_StrictModel):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> WorldSection:
-        kind = self.one_of("steps", "drift", "season")
+        kind = self.only_given_key("steps", "drift", "season")
         needs = {"steps": (), "drift": ("start", "end"), "season": ("period",)}[kind]
         allowed = {"steps": ("repeat",), "drift": ("start", "end", "every", "by"), "season": ("period", "every", "by")}
         given = self.keys_that_are_given("repeat", "start", "end", "period", "every", "by")
@@ -135,11 +135,11 @@ class WorldSection(_StrictModel):
             raise ValueError(f"{kind} does not take {' and '.join(strange)}")
         return self
 
-    def changing(self, first: Bandit, folder: Path) -> Changing:
+    def make_changing_bandit(self, first: Bandit, folder: Path) -> Changing:
         """Build the changing bandit that begins with these arms; the later arms have the same names."""
 
         def arms(part: BanditSection) -> Bandit:
-            return part.model_copy(update={"names": part.names or list(first.names)}).bandit(folder)
+            return part.model_copy(update={"names": part.names or list(first.names)}).make_bandit(folder)
 
         if self.steps is not None:
             return Changing.steps([(0, first), *((p.after, arms(p)) for p in self.steps)], repeat=self.repeat)
@@ -189,11 +189,11 @@ def read_spec(path: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise ValueError(_first_validation_error_message(path, text, error)) from None
     at, world = partial(_errors_with_file_location, path, text), spec.world
-    bandit = at("bandit", lambda: spec.bandit.bandit(path.parent))
+    bandit = at("bandit", lambda: spec.bandit.make_bandit(path.parent))
     at("schedule", lambda: Timeline.from_arguments(bandit, schedule=spec.schedule))  # errors name the file
     plain = ("horizon", "trials", "seed", "checkpoints", "batch", "schedule", "shares", "cost", "budget")
     return {
-        "bandit": bandit if world is None else at("world", lambda: world.changing(bandit, path.parent)),
+        "bandit": bandit if world is None else at("world", lambda: world.make_changing_bandit(bandit, path.parent)),
         "metric": at("metric", lambda: find_metric(spec.metric)),
         "policies": _make_policies(path, text, spec),
         "delay": at("delay", lambda: _parse_delay(spec.delay)),

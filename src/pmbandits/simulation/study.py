@@ -258,7 +258,7 @@ def prepare_study(metric: Any, bandit: Any, *arguments: Any, **options: Any) -> 
 
 def study_identity(experiments: Mapping[Key, Experiment]) -> str:
     """SHA-256 of everything that the results of a study depend on, except the choice of trials."""
-    what = [[*key, experiment.identity] for key, experiment in experiments.items()]
+    what = [[*key, experiment.identity_hash] for key, experiment in experiments.items()]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
 

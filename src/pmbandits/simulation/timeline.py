@@ -41,7 +41,7 @@ class Moment(NamedTuple):
     events: tuple[Event, ...]
 
     @property
-    def arms(self) -> Bandit:
+    def bandit_of_playing_arms(self) -> Bandit:
         """A bandit of only the arms that play."""
         if len(self.playing) == self.bandit.n_arms:
             return self.bandit
@@ -85,7 +85,7 @@ class Timeline:
         return tuple(i for i, name in enumerate(self.bandit.names) if name not in added)
 
     @property
-    def start(self) -> Bandit:
+    def initial_bandit(self) -> Bandit:
         """The bandit of the arms that play in the first round, with the support of all times."""
         now = self.bandit.at(0) if isinstance(self.bandit, Changing) else self.bandit
         if len(self.initial_arms) == now.n_arms and now.support is self.bandit.support:

@@ -108,7 +108,7 @@ class Player:
         else:
             self.policy._memory.words[: self.start_words.size] = self.start_words
         self.policy._memory.seed = own
-        self.stream.start(trial)
+        self.stream.reset_to_trial(trial)
 
     def play(self, trial: int, watch: Callable[[Policy], bool] | None = None) -> Outcome:
         """Play the trial of this number; ``watch`` gets the policy at each checkpoint, and may end the trial."""
@@ -165,7 +165,7 @@ class Player:
 
     def _run_compiled_loop(self, end: int, progress: _TrialProgress) -> int:
         """Run the compiled loop, and return the code of why it stopped."""
-        memory, queue, rewards = self.policy._memory, progress.queue, self.stream.arrays
+        memory, queue, rewards = self.policy._memory, progress.queue, self.stream.arrays_for_kernels
         policy = kernels.PolicyKernels(
             *self.kernel_addresses, memory.address, memory.words, self.n_changing, self.backup, self.bandit_arms
         )
@@ -175,7 +175,7 @@ class Player:
         if queue is None:
             return kernels.play_until_stopped(policy, rewards, trial, end)
         stop = min(end, queue.delays.draw_chunk_of_next_round(int(progress.cursor[kernels.ROUND])))
-        return kernels.play_delayed(policy, rewards, trial, queue.arrays(self.policy_arms), stop)
+        return kernels.play_delayed(policy, rewards, trial, queue.arrays_for_kernels(self.policy_arms), stop)
 
     def _resolve_interruption(self, status: int, progress: _TrialProgress) -> None:
         """Handle what stopped the compiled loop: grow memory, draw a block, or raise an error."""
@@ -194,7 +194,7 @@ class Player:
             raise invalid_choice_error(type(policy).__name__, policy.n_arms)
         elif status == kernels.QUEUE_FULL:
             assert queue is not None
-            queue.grow()
+            queue.double_capacity()
         elif status == kernels.REWARD_OF_INACTIVE_ARM:
             self._tell_next_due_reward(progress)
         else:
@@ -225,16 +225,16 @@ class Player:
         now = int(cursor[kernels.ROUND])
         if now < end:
             bandit_arm = self.timeline.bandit.names.index(self.policy.names[self.policy.ask()])
-            reward = float(self.stream.take(bandit_arm, 1)[0])
+            reward = float(self.stream.next_rewards(bandit_arm, 1)[0])
             now += 1
             cursor[kernels.ROUND] = now
             if queue is None:
                 self._tell_reward(bandit_arm, reward)
             else:
-                due, size = queue.delays.due(now, bandit_arm), int(cursor[kernels.QUEUE_SIZE])
+                due, size = queue.delays.round_in_which_reward_comes(now, bandit_arm), int(cursor[kernels.QUEUE_SIZE])
                 if due <= queue.last:
                     if size == queue.heap_rewards.size:
-                        queue.grow()
+                        queue.double_capacity()
                     kernels.push_reward(queue.heap, queue.heap_rewards, size, due, now, bandit_arm, reward)
                     cursor[kernels.QUEUE_SIZE] += 1
         while queue is not None and cursor[kernels.QUEUE_SIZE] > 0 and queue.heap[0, kernels.DUE_ROUND] <= now:
@@ -270,13 +270,13 @@ class _DelayQueue:
         self.delays, self.last = delays, last
         self.heap, self.heap_rewards = np.zeros((_INITIAL_QUEUE_SIZE, 3), dtype=np.int64), np.zeros(_INITIAL_QUEUE_SIZE)
 
-    def arrays(self, policy_arms: NDArray[np.int64]) -> kernels.DelayArrays:
+    def arrays_for_kernels(self, policy_arms: NDArray[np.int64]) -> kernels.DelayArrays:
         """What the kernel takes; ``policy_arms`` maps arms of the bandit to arms of the policy."""
         delays = self.delays
         return kernels.DelayArrays(
             self.heap, self.heap_rewards, delays.table, delays.first_round, delays.batch, self.last, policy_arms
         )
 
-    def grow(self) -> None:
+    def double_capacity(self) -> None:
         """Double the capacity of the heap."""
         self.heap, self.heap_rewards = np.tile(self.heap, (2, 1)), np.tile(self.heap_rewards, 2)

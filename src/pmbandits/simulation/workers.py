@@ -119,7 +119,7 @@ def _pending_tasks(experiments: Sequence[Experiment], known: Mapping[tuple[int, 
         size = max(1, len(missing) // (2 * jobs))
         for at in range(0, len(missing), size):
             part = tuple(missing[at : at + size])
-            run_key = f"{experiment.identity}/{number}"
+            run_key = f"{experiment.identity_hash}/{number}"
             tasks.append(Task(run_key, number, entry, experiment.timeline, experiment.seed, part))
     return sorted(tasks, key=lambda task: -task.entry.horizon)
 
@@ -145,7 +145,7 @@ def play_missing_trials(
             known[row["entry"], row["trial"]] = row
             bar.advance(entries[row["entry"]][1].horizon)
 
-    with ProgressBar(sum(x.rounds for x in experiments), done, shown=progress, label=label) as bar:
+    with ProgressBar(sum(x.n_rounds_in_all for x in experiments), done, shown=progress, label=label) as bar:
         try:
             for finished in _run_tasks(tasks, jobs, backend):
                 store(finished)

@@ -46,7 +46,7 @@ class Field:
     valid_range: str = ""
 
     @property
-    def single(self) -> bool:
+    def is_single_number(self) -> bool:
         """Whether it is a single number."""
         return self.shape == ""
 

@@ -39,17 +39,17 @@ def memory_order_of_field(field: Field) -> int:
     return 2 if field.lifecycle & {"fixed", "scratch"} else int("arranged" in field.lifecycle)
 
 
-ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.single), key=memory_order_of_field))
+ARRAY_FIELDS = tuple(sorted((field for field in FIELDS if not field.is_single_number), key=memory_order_of_field))
 # the words that say where arrays begin
 OFFSET_WORDS = {field.name: len(SIZES) + k for k, field in enumerate(ARRAY_FIELDS)}
 FIRST_SCALAR = len(SIZES) + len(OFFSET_WORDS)
-FIRST_OWN = FIRST_SCALAR + sum(field.single for field in FIELDS)
+FIRST_OWN = FIRST_SCALAR + sum(field.is_single_number for field in FIELDS)
 FIRST_ARRAY = FIRST_OWN + N_OWN
 
 
 def _words_of_single_numbers() -> dict[str, tuple[type, int]]:
     sizes = {name: (int, place) for place, name in enumerate(SIZES)}
-    names = (field for field in FIELDS if field.single)
+    names = (field for field in FIELDS if field.is_single_number)
     return {**sizes, **{field.name: (field.type, FIRST_SCALAR + k) for k, field in enumerate(names)}}
 
 
@@ -87,13 +87,13 @@ def words_of_own_fields(own: Own) -> dict[str, int]:
 def types_and_words_of_scalars(own: Own) -> dict[str, tuple[type, int]]:
     """Every size and every single number, also of a policy's own: its type, and the word in which it lies."""
     words = words_of_own_fields(own)
-    return {**SCALARS, **{field.name: (field.type, words[field.name]) for field in own if field.single}}
+    return {**SCALARS, **{field.name: (field.type, words[field.name]) for field in own if field.is_single_number}}
 
 
 def offset_words(own: Own) -> dict[str, int]:
     """The word that says where an array begins, of each array, also of a policy's own."""
     words = words_of_own_fields(own)
-    return {**OFFSET_WORDS, **{field.name: words[field.name] for field in own if not field.single}}
+    return {**OFFSET_WORDS, **{field.name: words[field.name] for field in own if not field.is_single_number}}
 
 
 def _sum_of_size_terms(terms: tuple[str | int, ...], sizes: Mapping[str, int]) -> int:
@@ -117,7 +117,7 @@ def memory_layout_for(*sizes: int, own: Own = ()) -> MemoryLayout:
     """Where everything lies for the given sizes, with these fields of a policy's own."""
     known = dict(zip(SIZES, sizes, strict=True))
     out, at, ends = {}, FIRST_ARRAY, [FIRST_ARRAY] * 3
-    arrays = (*ARRAY_FIELDS, *(field for field in own if not field.single))
+    arrays = (*ARRAY_FIELDS, *(field for field in own if not field.is_single_number))
     for field in sorted(arrays, key=memory_order_of_field):
         shape = tuple(_sum_of_size_terms(terms, known) for terms in field.dimensions)
         end = at + math.prod(shape)

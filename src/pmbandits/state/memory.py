@@ -84,7 +84,11 @@ class Memory:
     def own(self) -> dict[str, int | float]:
         """The policy's own single numbers that are saved, by name."""
         own = self.places.own
-        return {field.name: self.number(field.name) for field in own if field.single and "saved" in field.lifecycle}
+        return {
+            field.name: self.number(field.name)
+            for field in own
+            if field.is_single_number and "saved" in field.lifecycle
+        }
 
     def has_scalar(self, name: str) -> bool:
         """Whether there is a single number of this name that can be set."""
@@ -114,7 +118,7 @@ class Memory:
     def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Every array with its name."""
         for field in self.fields:
-            if not field.single:
+            if not field.is_single_number:
                 yield field.name, self.field(field.name)
 
     def field(self, name: str) -> NDArray[Any]:

@@ -31,7 +31,7 @@ class CompileItem:
     def __str__(self) -> str:
         return f"{self.own.py_func.__module__}.{self.own.py_func.__qualname__}"
 
-    def on_disk(self) -> bool:
+    def is_on_disk(self) -> bool:
         """Whether its machine code is kept, for this source, this machine and this numba."""
         store = self.own._cache
         if not hasattr(store, "_cache_file"):  # typed at a prompt: it cannot be kept
@@ -41,7 +41,7 @@ class CompileItem:
         name = files._load_index().get(store._index_key(self.arguments, self.own.targetctx.codegen()))
         return name is not None and os.path.exists(files._data_path(name))
 
-    def make(self) -> None:
+    def compile_or_load(self) -> None:
         """Compile it, or load it from the disk."""
         self.own.compile(self.arguments)
 
@@ -59,11 +59,11 @@ def compile_items_in_order(entries: Iterable[CompileItem], package: str) -> list
     """
     plan = _CompilePlan()
     for one in entries:
-        plan.add(one.own, one.arguments)
+        plan.add_item(one.own, one.arguments)
     for kernels in list(TYPED_KERNELS.values()):
         for fixed in kernels:
             if fixed.own.py_func.__module__.startswith(f"{package}."):
-                plan.add(fixed.own, fixed.arguments)
+                plan.add_item(fixed.own, fixed.arguments)
     return plan.items
 
 
@@ -73,7 +73,7 @@ class _CompilePlan:
         self.place: dict[tuple[int, tuple[Any, ...]], int] = {}
         self.last: dict[int, int] = {}  # by kernel: the last item that writes its files
 
-    def add(self, own: Any, arguments: tuple[Any, ...]) -> int:
+    def add_item(self, own: Any, arguments: tuple[Any, ...]) -> int:
         """Where the item is; it comes after all that it reaches."""
         key = id(own), arguments
         if key in self.place:
@@ -86,7 +86,7 @@ class _CompilePlan:
             for thing in objects_named_in_code(one.py_func):
                 for fixed in TYPED_KERNELS.get(thing, ()) if inspect.isfunction(thing) else ():
                     if fixed.kind != "dispatch":  # there are many, and a run needs one of them
-                        at = self.add(fixed.own, fixed.arguments)
+                        at = self.add_item(fixed.own, fixed.arguments)
                         if fixed.kind == "step":
                             needs.add(at)
         needs.update(self.last[one] for one in written if one in self.last)

@@ -113,7 +113,7 @@ class CornerTerm:
         found = find_level_crossings(fall, self.level + JUMP_TOLERANCE)
         out = np.zeros(rows.size)
         if bend != 0.0:
-            until = self._until(found, fall.reshape(rows.size, -1, N_NODES) - self.level)
+            until = self._integrals_until_crossing(found, fall.reshape(rows.size, -1, N_NODES) - self.level)
             constant = self.place * self.width_before + (1.0 - self.place) * self.width_behind
             out += bend * (grid @ self.linear - constant + until)
         if height != 0.0:
@@ -130,9 +130,11 @@ class CornerTerm:
         out = (below * (below - 2.0 * (1.0 - self.place))) @ self.widths[0]
         out += (above - self.place) ** 2 @ self.widths[1] - (1.0 - self.place) ** 2 * self.width_behind
         found = find_level_crossings(fall, self.level + JUMP_TOLERANCE)
-        return np.asarray(out + self._until(found, (fall.reshape(out.size, -1, N_NODES) - self.level) ** 2))
+        return np.asarray(
+            out + self._integrals_until_crossing(found, (fall.reshape(out.size, -1, N_NODES) - self.level) ** 2)
+        )
 
-    def _until(self, found: Crossing, values: FloatArray) -> FloatArray:
+    def _integrals_until_crossing(self, found: Crossing, values: FloatArray) -> FloatArray:
         """Integrals up to the crossing, from the first panel that could have one."""
         rows, panel = np.arange(values.shape[0]), found.panel
         whole = (values @ WEIGHTS) * self.panel_widths

@@ -66,7 +66,7 @@ class SmoothPart:
     def curvature_jumps(self) -> list[tuple[float, float]]:
         """(u, change of h'') where h bends differently on both sides of a corner or step."""
         out = []
-        for u in self.places:
+        for u in self.places_of_corners_and_steps:
             if 1e-6 < u < 1.0 - 1e-6:
                 with np.errstate(all="ignore"):
                     before, behind = self.metric._d2h(np.array([u - 1e-7, u + 1e-7]))
@@ -75,15 +75,15 @@ class SmoothPart:
         return out
 
     @cached_property
-    def places(self) -> list[float]:
+    def places_of_corners_and_steps(self) -> list[float]:
         """Where corners and steps are, each once."""
         return sorted({u for u, _ in (*self.kinks, *self.jumps)})
 
-    def bend_at(self, place: float) -> float:
+    def slope_change_at(self, place: float) -> float:
         """The change of slope of the corner at a place."""
         return sum(bend for u, bend in self.kinks if u == place)
 
-    def step_at(self, place: float) -> float:
+    def jump_height_at(self, place: float) -> float:
         """The height of the step at a place."""
         return sum(height for u, height in self.jumps if u == place)
 
@@ -136,12 +136,12 @@ class SmoothPart:
         return out
 
     @cached_property
-    def end_without_bends(self) -> float:
+    def value_at_1_without_bends(self) -> float:
         """The part of s(1) that belongs to no jump of its curvature."""
-        return self.end - sum(0.5 * change * (1.0 - u) ** 2 for u, change in self.curvature_jumps)
+        return self.value_at_1 - sum(0.5 * change * (1.0 - u) ** 2 for u, change in self.curvature_jumps)
 
     @cached_property
-    def end(self) -> float:
+    def value_at_1(self) -> float:
         """s(1)."""
         return float(self.h(np.ones(1))[0])
 

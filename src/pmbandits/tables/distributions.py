@@ -116,12 +116,12 @@ class ScipyDistribution:
     def median(self) -> float:
         return self.loc + self.scale * self.standard_median
 
-    def ends(self, anchor: float) -> FloatArray:
+    def end_distances_from(self, anchor: float) -> FloatArray:
         """The finite ends of the support, as distances from the anchor."""
         both = (self.loc - anchor) + self.scale * np.array(self.frozen.dist.support(*self.shapes), dtype=np.float64)
         return np.asarray(both[np.isfinite(both)])
 
-    def quantiles(self, anchor: float, p: FloatArray) -> FloatArray:
+    def quantile_distances_from(self, anchor: float, p: FloatArray) -> FloatArray:
         """Quantiles of p and 1 − p, as distances from the anchor."""
         dist = self.frozen.dist
         with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ class ScipyDistribution:
         return np.asarray(self.frozen.sf(x), dtype=np.float64)
 
     def breakpoints(self) -> FloatArray:
-        points = np.concatenate((self.quantiles(0.0, _QUANTILES), [self.lo, self.hi]))
+        points = np.concatenate((self.quantile_distances_from(0.0, _QUANTILES), [self.lo, self.hi]))
         return np.unique(points[np.isfinite(points)])
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:

@@ -30,7 +30,9 @@ def survival_table(metric: Distortion, distributions: Sequence[Distribution], mi
     if len(atoms) == len(finite):
         return SurvivalTable.from_atoms(atoms)
     try:
-        return quadrature.build_panels(finite, _utility_integrands(metric, mixtures), metric._smooth_part.places)
+        return quadrature.build_panels(
+            finite, _utility_integrands(metric, mixtures), metric._smooth_part.places_of_corners_and_steps
+        )
     except quadrature.TailDiverges as found:
         arms = [int(i) for i in np.flatnonzero(mixtures[found.row] > 0.0)]
         which = " and ".join(finite[i].describe() for i in arms[:3]) + (" …" if len(arms) > 3 else "")
@@ -60,13 +62,15 @@ def tail_probability_beyond_kinks(metric: Distortion) -> float:
 
 def refine_for_gradient(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
     """Panels that are accurate also for a mixture's value and for its slope towards every arm."""
-    return quadrature.refine_panels(table, _gradient_integrands(metric, weights), metric._smooth_part.places)
+    return quadrature.refine_panels(
+        table, _gradient_integrands(metric, weights), metric._smooth_part.places_of_corners_and_steps
+    )
 
 
 def rebuild_for_mixture(table: SurvivalTable, metric: Distortion, weights: FloatArray) -> SurvivalTable:
     """New panels for one mixture and its slopes only, with what lies beyond the last panel of each."""
     integrands = _gradient_integrands(metric, weights)
-    return quadrature.build_panels(table.distributions, integrands, metric._smooth_part.places)
+    return quadrature.build_panels(table.distributions, integrands, metric._smooth_part.places_of_corners_and_steps)
 
 
 def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> quadrature.Integrands:
@@ -79,7 +83,7 @@ def _utility_integrands(metric: Distortion, mixtures: FloatArray) -> quadrature.
         f, s = _curves_of_mixtures(mixtures, below), _curves_of_mixtures(mixtures, above)
         out = _utility_integrand_of_curve(metric._negative_dual_h, metric._h, top, f, s, left)
         return out, None if smooth.is_smooth else (
-            _utility_integrand_of_curve(smooth.negative_dual_h, smooth.h, smooth.end, f, s, left),
+            _utility_integrand_of_curve(smooth.negative_dual_h, smooth.h, smooth.value_at_1, f, s, left),
             s,
         )
 

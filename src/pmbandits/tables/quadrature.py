@@ -91,7 +91,7 @@ def build_panels(
     edges = np.unique(np.concatenate((left, edges, right)))
     if edges.size < 2:
         none, no_rows = np.zeros(0), np.zeros((len(distributions), 0))
-        return builder.table((none, none), (no_rows, no_rows))
+        return builder.build_table((none, none), (no_rows, no_rows))
     return builder.refine(edges[:-1], edges[1:])
 
 
@@ -112,7 +112,7 @@ def _initial_edges(distributions: Sequence[Distribution], anchor: float) -> Floa
         if isinstance(distribution, (Atoms, PiecewiseLinearCDF)):
             hard.append(distribution.x - anchor)
             continue
-        q = distribution.quantiles(anchor, _QUANTILES)
+        q = distribution.quantile_distances_from(anchor, _QUANTILES)
         q = np.unique(q[np.isfinite(q)])
         if q.size > 1:
             steps = np.diff(q)
@@ -120,7 +120,7 @@ def _initial_edges(distributions: Sequence[Distribution], anchor: float) -> Floa
         else:
             sizes.append(np.zeros(q.size))
         places.append(q)
-        hard.append(distribution.ends(anchor))
+        hard.append(distribution.end_distances_from(anchor))
     fixed = np.unique(np.concatenate(hard))
     if not places:
         return fixed
@@ -147,7 +147,7 @@ class _PanelIntegrals:
     smooth: FloatArray | None
     crossed: NDArray[np.bool_] | None
 
-    def errors(self, halves: _PanelIntegrals) -> FloatArray:
+    def errors_against_halves(self, halves: _PanelIntegrals) -> FloatArray:
         """How much each integral differs from the sum over the halves."""
         with np.errstate(all="ignore"):
             out = np.abs(halves.whole[:, ::2] + halves.whole[:, 1::2] - self.whole)
@@ -156,7 +156,7 @@ class _PanelIntegrals:
                 out = np.where(self.crossed, other, out)
         return np.where(np.isfinite(out), out, 0.0)
 
-    def subset(self, which: NDArray[np.bool_]) -> _PanelIntegrals:
+    def integrals_of_some_panels(self, which: NDArray[np.bool_]) -> _PanelIntegrals:
         smooth = None if self.smooth is None else self.smooth[:, which]
         return _PanelIntegrals(self.whole[:, which], smooth, None if self.crossed is None else self.crossed[:, which])
 
@@ -176,10 +176,10 @@ class _PanelBuilder:
         )[0]
         self.remainder = np.zeros(probe.shape[0])
 
-    def curves(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def cdfs_and_survivals_on_panels(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
         return cdfs_and_survivals_at(self.distributions, self.anchor, (a[:, None] + (b - a)[:, None] * NODES).ravel())
 
-    def integrals(self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray]) -> FloatArray:
+    def integrate_on_panels(self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Integral over each panel of each integrand: shape (integrands, panels)."""
         f, _ = self.integrands(*curves, np.repeat(0.5 * (a + b) < 0.0, N_NODES))
         return _integrate_panels(f, a, b)
@@ -206,7 +206,11 @@ class _PanelBuilder:
             step = 1.0
         inside = np.zeros(self.remainder.size)
         if edges.size > 1:
-            inside = np.abs(self.integrals(edges[:-1], edges[1:], self.curves(edges[:-1], edges[1:]))).sum(axis=1)
+            inside = np.abs(
+                self.integrate_on_panels(
+                    edges[:-1], edges[1:], self.cdfs_and_survivals_on_panels(edges[:-1], edges[1:])
+                )
+            ).sum(axis=1)
         parts = np.zeros((self.remainder.size, 0))
         smallest = np.zeros((len(self.distributions), 0))
         out: list[float] = []
@@ -215,8 +219,8 @@ class _PanelBuilder:
             k = np.arange(parts.shape[1], min(parts.shape[1] + _CHUNK, most))
             near, outer = start + step * (np.exp2(k) - 1.0), start + step * (np.exp2(k + 1) - 1.0)
             a, b = (-outer, -near) if lower else (near, outer)
-            curves = self.curves(a, b)
-            parts = np.concatenate((parts, self.integrals(a, b, curves)), axis=1)
+            curves = self.cdfs_and_survivals_on_panels(a, b)
+            parts = np.concatenate((parts, self.integrate_on_panels(a, b, curves)), axis=1)
             tail = (curves[0] if lower else curves[1]).reshape(len(self.distributions), k.size, N_NODES)
             smallest = np.concatenate((smallest, tail.min(axis=2)), axis=1)
             out += list(outer)
@@ -280,14 +284,14 @@ class _PanelBuilder:
         rest = np.exp(np.minimum(ratio * steps + 0.5 * change * steps * (steps + 1.0), 0.0))
         self.remainder[row] += float(parts[-1] * rest.sum())
 
-    def table(self, edges: tuple[FloatArray, FloatArray], rows: tuple[FloatArray, FloatArray]) -> SurvivalTable:
+    def build_table(self, edges: tuple[FloatArray, FloatArray], rows: tuple[FloatArray, FloatArray]) -> SurvivalTable:
         return SurvivalTable.from_panels(self.distributions, self.anchor, edges, rows, self.error, self.remainder)
 
     def refine(
         self, a: FloatArray, b: FloatArray, curves: tuple[FloatArray, FloatArray] | None = None
     ) -> SurvivalTable:
         """Split panels until halves agree with the whole."""
-        curves = self.curves(a, b) if curves is None else curves
+        curves = self.cdfs_and_survivals_on_panels(a, b) if curves is None else curves
         panel_integrals = self.panel_integrals(a, b, curves)
         size = np.abs(panel_integrals.whole).sum(axis=1)
         size = np.where(np.isfinite(size), size, 0.0)
@@ -301,9 +305,9 @@ class _PanelBuilder:
             middle = 0.5 * (a + b)
             split = (middle > a) & (middle < b)
             half_a, half_b = np.stack((a, middle), 1).ravel(), np.stack((middle, b), 1).ravel()
-            halves = self.curves(half_a, half_b)
+            halves = self.cdfs_and_survivals_on_panels(half_a, half_b)
             of_halves = self.panel_integrals(half_a, half_b, halves)
-            miss = panel_integrals.errors(of_halves)
+            miss = panel_integrals.errors_against_halves(of_halves)
             bad = split & (miss > limit[:, None]).any(axis=0)
             bad |= split & self._unresolved_panels(a, b, curves, halves)
             full = (done + 2 * a.size) * N_NODES * count > _MAX_VALUES or done + a.size > _MAX_PANELS
@@ -318,13 +322,13 @@ class _PanelBuilder:
             done += int((~bad).sum())
             again = np.repeat(bad, 2)
             nodes = np.repeat(again, N_NODES)
-            a, b, panel_integrals = half_a[again], half_b[again], of_halves.subset(again)
+            a, b, panel_integrals = half_a[again], half_b[again], of_halves.integrals_of_some_panels(again)
             curves = halves[0][:, nodes], halves[1][:, nodes]
         a, b = np.concatenate(ends_a), np.concatenate(ends_b)
         order = np.argsort(a)
         chosen = (order[:, None] * N_NODES + np.arange(N_NODES)).ravel()
         below, above = np.concatenate(belows, axis=1)[:, chosen], np.concatenate(aboves, axis=1)[:, chosen]
-        return self.table((a[order], b[order]), (below, above))
+        return self.build_table((a[order], b[order]), (below, above))
 
     def _unresolved_panels(
         self, a: FloatArray, b: FloatArray, whole: tuple[FloatArray, FloatArray], halves: tuple[FloatArray, FloatArray]

@@ -47,14 +47,14 @@ class MixtureCurve:
     p: FloatArray
     split: int
 
-    def by_side(self, low: _Function, high: _Function) -> FloatArray:
+    def choose_by_side(self, low: _Function, high: _Function) -> FloatArray:
         """``low`` of p where it is a CDF, ``high`` where it is a survival function."""
         out = np.empty(self.p.size)
         out[: self.split] = low(self.p[: self.split])
         out[self.split :] = high(self.p[self.split :])
         return out
 
-    def excess(self, place: float) -> FloatArray:
+    def survival_above_level(self, place: float) -> FloatArray:
         """S_a − place in every cell."""
         out = self.p - place
         out[: self.split] = (1.0 - place) - self.p[: self.split]
@@ -70,15 +70,15 @@ class AtomRows:
     row_weights: FloatArray
     row_start: NDArray[np.intp]  # where each arm begins, and the end of the last
 
-    def of_arm(self, arm: int) -> slice:
+    def slice_of_arm(self, arm: int) -> slice:
         return slice(int(self.row_start[arm]), int(self.row_start[arm + 1]))
 
-    def mass(self, weights: FloatArray) -> FloatArray:
+    def mixture_probabilities(self, weights: FloatArray) -> FloatArray:
         """The mixture's probability of every knot."""
         each = self.row_weights * np.repeat(weights, np.diff(self.row_start))
         return np.asarray(np.bincount(self.row_knots, weights=each, minlength=self.knots.size), dtype=np.float64)
 
-    def expectations(self, at: FloatArray) -> FloatArray:
+    def expectation_of_each_arm(self, at: FloatArray) -> FloatArray:
         """The mean of a function of the knots, of each arm; where it is infinite, only for arms with atoms there."""
         with np.errstate(all="ignore"):
             terms = at[self.row_knots] * self.row_weights
@@ -145,10 +145,10 @@ class SurvivalTable:
         if self.atoms is None:
             chosen = np.eye(self.n_arms)[list(arms)]
             return self.table_of_mixtures(chosen if fixed is None else np.vstack((chosen, fixed)))
-        of_arm = [self.atoms.of_arm(arm) for arm in arms]
+        of_arm = [self.atoms.slice_of_arm(arm) for arm in arms]
         places, masses = [self.atoms.row_knots[k] for k in of_arm], [self.atoms.row_weights[k] for k in of_arm]
         if fixed is not None:
-            total = self.atoms.mass(fixed)
+            total = self.atoms.mixture_probabilities(fixed)
             places.append(np.flatnonzero(total > 0.0))
             masses.append(total[places[-1]])
         place = np.concatenate(places)
@@ -164,7 +164,7 @@ class SurvivalTable:
             return replace(self, n_arms=mixtures.shape[0], rows_on_panels=(below, above), distributions=())
         distributions = []
         for row in mixtures:
-            mass = self.atoms.mass(row)
+            mass = self.atoms.mixture_probabilities(row)
             distributions.append(Atoms(self.atoms.knots[mass > 0.0], mass[mass > 0.0]))
         return self.from_atoms(distributions)
 
@@ -187,7 +187,7 @@ class SurvivalTable:
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray]:
-        return self.rows(range(self.n_arms))
+        return self.cdf_and_survival_rows(range(self.n_arms))
 
     @property
     def cdf_rows(self) -> FloatArray:
@@ -199,7 +199,7 @@ class SurvivalTable:
         """The survival function of every arm on the cells."""
         return self._all_rows[1]
 
-    def rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def cdf_and_survival_rows(self, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """CDFs and survivals of some arms, one row each."""
         if self.atoms is None:
             assert self.rows_on_panels is not None
@@ -207,20 +207,20 @@ class SurvivalTable:
             return (below, above) if isinstance(arms, range) else (below[list(arms)], above[list(arms)])
         below, above = np.empty((len(arms), self.n_cells)), np.empty((len(arms), self.n_cells))
         for row, arm in enumerate(arms):
-            of_arm = self.atoms.of_arm(arm)
+            of_arm = self.atoms.slice_of_arm(arm)
             mass = np.zeros(self.atoms.knots.size)
             mass[self.atoms.row_knots[of_arm]] = self.atoms.row_weights[of_arm]
             # Each is summed from its own end, so that small tail probabilities keep their digits.
             below[row], above[row] = np.cumsum(mass[:-1]), np.cumsum(mass[:0:-1])[::-1]
         return np.minimum(below, 1.0, out=below), np.minimum(above, 1.0, out=above)
 
-    def curve(self, weights: FloatArray) -> MixtureCurve:
+    def curve_of_mixture(self, weights: FloatArray) -> MixtureCurve:
         """CDF and survival of the mixture with these weights, on the cells."""
         if self.atoms is None:
             below, above = weights @ self.cdf_rows, weights @ self.survival_rows
             split = int(np.count_nonzero(below < above))
             return MixtureCurve(np.minimum(np.concatenate((below[:split], above[split:])), 1.0), split)
-        mass = self.atoms.mass(weights)
+        mass = self.atoms.mixture_probabilities(weights)
         below = np.cumsum(mass[:-1])
         split = int(np.searchsorted(below, 0.5 * mass.sum()))
         above = np.cumsum(mass[:split:-1])[::-1]
@@ -231,7 +231,7 @@ class SurvivalTable:
         if self.atoms is not None:
             # A cell counts an atom that lies outwards of it; an infinite cell makes the arms out there infinite.
             lower, upper = np.cumsum(cells[:split][::-1])[::-1], np.cumsum(cells[split:])
-            return self.atoms.expectations(np.concatenate((lower, [0.0], upper)))
+            return self.atoms.expectation_of_each_arm(np.concatenate((lower, [0.0], upper)))
         out = np.zeros(self.n_arms)
         for rows, part in (
             (self.cdf_rows[:, :split], cells[:split]),
@@ -262,11 +262,11 @@ class SurvivalTable:
             first, last = np.searchsorted(knots, other[[0, -1]], side="left")
             at[:first] = running[0] + ends[0] * (knots[:first] - other[0])
             at[last + 1 :] = running[-1] + ends[1] * (knots[last + 1 :] - other[-1])
-            return self.atoms.expectations(at)
+            return self.atoms.expectation_of_each_arm(at)
 
     # ---- corners and steps of h --------------------------------------------------------------------------
     @cached_property
-    def flat(self) -> NDArray[np.bool_]:
+    def mask_of_flat_cells(self) -> NDArray[np.bool_]:
         """Cells on which no curve changes: there no crossing of a corner of h can be located."""
         if self.atoms is not None:
             return np.ones(self.n_cells, dtype=bool)
@@ -274,7 +274,7 @@ class SurvivalTable:
         moves = (by_panel[:, :, -1] - by_panel[:, :, 0]).max(axis=0, initial=0.0)
         return np.repeat(moves <= _FLAT_TOLERANCE, N_NODES)
 
-    def crossing(self, curve: MixtureCurve, place: float) -> Crossing | None:
+    def crossing_of_level(self, curve: MixtureCurve, place: float) -> Crossing | None:
         """Where the mixture crosses a corner or step of h inside a cell that is not flat."""
         if self.atoms is not None or curve.p.size == 0:
             return None
@@ -282,16 +282,16 @@ class SurvivalTable:
         fall = np.concatenate(((1.0 if place <= 0.5 else 0.0) - curve.p[: curve.split], fall[curve.split :]))
         return find_level_crossings(fall[None], place if place <= 0.5 else place - 1.0)
 
-    def shares(self, curve: MixtureCurve, place: float, crossing: Crossing | None) -> FloatArray:
+    def cell_shares_above_level(self, curve: MixtureCurve, place: float, crossing: Crossing | None) -> FloatArray:
         """How much of each cell lies where the mixture's survival is above a corner or step of h.
 
         In a panel that is cut the numbers are such that sums over its nodes are integrals up to the cut.
         """
-        out = (curve.excess(place) > 0.0).astype(np.float64)
-        if crossing is not None and not self.flat[crossing.panel[0] * N_NODES]:
+        out = (curve.survival_above_level(place) > 0.0).astype(np.float64)
+        if crossing is not None and not self.mask_of_flat_cells[crossing.panel[0] * N_NODES]:
             k = int(crossing.panel[0]) * N_NODES
-            out[:k][~self.flat[:k]] = 1.0
-            out[k + N_NODES :][~self.flat[k + N_NODES :]] = 0.0
+            out[:k][~self.mask_of_flat_cells[:k]] = 1.0
+            out[k + N_NODES :][~self.mask_of_flat_cells[k + N_NODES :]] = 0.0
             out[k : k + N_NODES] = crossing.until[0] / WEIGHTS
         return out
 
@@ -301,9 +301,9 @@ class SurvivalTable:
         if self.atoms is None:
             return float(self.values(metric, weights[None])[0])
         # Between atoms curves do not move: corners and steps of h need no care.
-        curve, top, left = self.curve(weights), metric._smooth_part.top, self.n_left
+        curve, top, left = self.curve_of_mixture(weights), metric._smooth_part.top, self.n_left
         with np.errstate(all="ignore"):
-            total = float(self.cell_widths @ curve.by_side(metric._negative_dual_h, metric._h))
+            total = float(self.cell_widths @ curve.choose_by_side(metric._negative_dual_h, metric._h))
         if top != 0.0:
             widths = self.cell_widths
             total += top * (float(widths[left : curve.split].sum()) - float(widths[curve.split : left].sum()))
@@ -337,7 +337,11 @@ class SurvivalTable:
         smooth, widths, left = metric._smooth_part, self.cell_widths, self.n_left
         h, h_from_1, end = metric._h, metric._negative_dual_h, smooth.top
         if self.atoms is None:  # corners are added where curves cross them
-            h, h_from_1, end = smooth.h_without_bends, smooth.negative_dual_h_without_bends, smooth.end_without_bends
+            h, h_from_1, end = (
+                smooth.h_without_bends,
+                smooth.negative_dual_h_without_bends,
+                smooth.value_at_1_without_bends,
+            )
         first, second = self._cells_where_side_changes
 
         def mixed(rows: FloatArray) -> FloatArray:
@@ -361,8 +365,8 @@ class SurvivalTable:
             total += end * float(widths[left:first].sum() - widths[second:left].sum())
         if self.atoms is None and not smooth.is_smooth:
             rows = np.eye(self.n_arms)[block] if grid is None else grid
-            for place in smooth.places:
-                total += self.corner_values(rows, place, smooth.bend_at(place), smooth.step_at(place))
+            for place in smooth.places_of_corners_and_steps:
+                total += self.corner_values(rows, place, smooth.slope_change_at(place), smooth.jump_height_at(place))
                 change = smooth.curvature_jump_at(place)
                 if change != 0.0:
                     total += 0.5 * change * self._corner_term(place).squared_excess(rows)
@@ -386,7 +390,7 @@ class SurvivalTable:
 
     def integrand_slopes(self, smooth: SmoothPart, curve: MixtureCurve, shares: Sequence[FloatArray]) -> FloatArray:
         """Derivative of the integrand in p; infinite where h is vertical. ``shares`` belong to the corners of h."""
-        out = curve.by_side(smooth.negative_dual_dh, smooth.dh)
+        out = curve.choose_by_side(smooth.negative_dual_dh, smooth.dh)
         for (_, bend), share in zip(smooth.kinks, shares, strict=True):
             out[: curve.split] -= bend * share[: curve.split]
             out[curve.split :] += bend * share[curve.split :]
@@ -395,7 +399,10 @@ class SurvivalTable:
     def gradient(self, metric: Distortion, curve: MixtureCurve) -> FloatArray:
         """Derivative of the utility in each arm's weight, up to a constant that the simplex does not feel."""
         smooth = metric._smooth_part
-        shares = [self.shares(curve, place, self.crossing(curve, place)) for place, _ in smooth.kinks]
+        shares = [
+            self.cell_shares_above_level(curve, place, self.crossing_of_level(curve, place))
+            for place, _ in smooth.kinks
+        ]
         with np.errstate(all="ignore"):
             return self.sum_cells_times_curves_by_arm(
                 self.cell_widths * self.integrand_slopes(smooth, curve, shares), curve.split

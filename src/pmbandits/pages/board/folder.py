@@ -31,18 +31,18 @@ class WatchedRun:
     def __init__(self, folder: Path) -> None:
         self.seen = FolderReader(folder)
         self._lock = threading.Lock()
-        self.seen.refresh()
+        self.seen.read_new_records()
 
     def trials_done_and_total(self) -> dict[str, Any]:
         """How many trials are done, and of how many."""
         with self._lock:
-            self.seen.refresh()
-            return {"done": self.seen.done, "total": self.seen.total}
+            self.seen.read_new_records()
+            return {"done": self.seen.n_finished_trials, "total": self.seen.n_trials_in_all}
 
     def view(self, policy: str | None = None, trial: str | None = None) -> dict[str, Any]:
         """What the page shows, of one policy and one trial."""
         with self._lock:
-            self.seen.refresh()
+            self.seen.read_new_records()
             return _run_for_page(self.seen, policy, trial)
 
 
@@ -56,9 +56,9 @@ def _run_for_page(seen: FolderReader, policy: str | None, trial: str | None) -> 
     out: dict[str, Any] = {
         "kind": "folder",
         "title": seen.folder.name or str(seen.folder),
-        "status": "finished" if seen.finished else "running",
+        "status": "finished" if seen.is_finished else "running",
         "facts": _run_facts_table(seen, known),
-        "progress": {"done": seen.done, "total": seen.total},
+        "progress": {"done": seen.n_finished_trials, "total": seen.n_trials_in_all},
         "choices": {"policies": policy_names, "policy": policy_names[line], "trials": shown[:500], "trial": at},
         "policies": _regret_lines(seen, policy_names[:_MOST_LINES]),
         "metric": _metric_for_page(known, seen),
@@ -78,7 +78,7 @@ def _regret_lines(seen: FolderReader, policy_names: Sequence[str]) -> list[dict[
     """The curve of regret of each policy that has one."""
     out = []
     for k, label in enumerate(policy_names):
-        regret = seen.regret(k)
+        regret = seen.mean_regret_and_error(k)
         if regret is not None:
             trials = seen.finished_trials[k].values()
             seconds = float(np.mean([trial.seconds for trial in trials]))
@@ -191,7 +191,7 @@ def make_app(watched: WatchedRun) -> Starlette:
     )
 
 
-def run(folder: Path, *, port: int, show: Callable[[str], None], browse: bool) -> None:
+def serve_board(folder: Path, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits board``."""
     watched = WatchedRun(folder)
     web.serve_locally(lambda: make_app(watched), port=port, show=show, browse=browse)

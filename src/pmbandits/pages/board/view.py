@@ -124,7 +124,7 @@ class Notifier:
         self.closed = False
         self._event = asyncio.Event()
 
-    def notify(self) -> None:
+    def wake_streams(self) -> None:
         """Wake all streams, because there is news."""
         event, self._event = self._event, asyncio.Event()
         event.set()
@@ -132,7 +132,7 @@ class Notifier:
     def close(self) -> None:
         """End all streams."""
         self.closed = True
-        self.notify()
+        self.wake_streams()
 
     async def wait_for_notification(self, seconds: float) -> None:
         """Wait for the next notification, at most this many seconds."""

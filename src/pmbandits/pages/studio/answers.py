@@ -42,7 +42,7 @@ def table_overview(table: Table) -> dict[str, Any]:
         "rows": first.rows,
         "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")}
         | {"loss": table.guessed_loss},
-        "why": table.read_error or table.question,
+        "why": table.read_error or table.question_on_columns,
         "own": bool(table.example),
         "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
         "when": table.date_column,
@@ -59,11 +59,11 @@ def table_overview(table: Table) -> dict[str, Any]:
     out["read"] = {
         "rows": log.rows,
         "used": log.used,
-        "outcomes": log.outcomes,
+        "outcomes": log.n_outcomes,
         "per": log.per,
         "outcome": sentences.note_on_what_one_reward_is(table),
         "outcomes_can_be": sentences.period_choices_of_one_reward(table),
-        "account": without_option_names(log.row_report()),
+        "account": without_option_names(log.unused_rows_sentence()),
         "findings": [
             *(["The numbers are taken as losses: smaller is better."] if table.params["loss"] else []),
             *(f"{f.seen} {f.done}" for f in log.findings if f.kind != "columns"),
@@ -75,7 +75,7 @@ def table_overview(table: Table) -> dict[str, Any]:
         ],
         "count": len(log.arms),
         "bend": table.curves.linear_width,
-        "undrawn": table.curves.undrawn,
+        "undrawn": table.curves.undrawn_rewards_sentence,
         "support": [table.problem.support.lo, table.problem.support.hi],
         "declared": table.problem.declared,
     }
@@ -91,8 +91,8 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     same = ties.tied_arms(seen, limits)
     order = sorted(range(len(names)), key=lambda k: (-seen.weights[k], -seen.arm_utilities[k]))
     drawn = sorted(order[:_MOST_ARMS_DRAWN])
-    mixed = seen.weights @ table.curves.survival
-    curves = np.vstack((table.curves.survival[drawn], mixed[None]))
+    mixed = seen.weights @ table.curves.survival_of_arms
+    curves = np.vstack((table.curves.survival_of_arms[drawn], mixed[None]))
     if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
         curves = curves[:-1]
     with np.errstate(all="ignore"):
@@ -114,19 +114,19 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
                 "name": names[k],
                 "colour": arm_colour(k),
                 "share": None if same else seen.weights[k],
-                "worth": seen.shown(float(seen.arm_utilities[k])),
-                "mean": seen.shown(float(table.means[k])),
+                "worth": seen.in_sign_of_data(float(seen.arm_utilities[k])),
+                "mean": seen.in_sign_of_data(float(table.means[k])),
                 "n": table.problem.log.arms[k].n,
             }
             for k in order[:_MOST_ARMS_LISTED]
         ],
         "more": max(len(names) - _MOST_ARMS_LISTED, 0),
-        "worth": seen.shown(seen.value),
-        "average": seen.shown(float(seen.weights @ table.means)),
+        "worth": seen.in_sign_of_data(seen.value),
+        "average": seen.in_sign_of_data(float(seen.weights @ table.means)),
         "best": {
             "name": names[seen.best_arm],
             "place": seen.best_arm,
-            "worth": seen.shown(float(seen.arm_utilities.max())),
+            "worth": seen.in_sign_of_data(float(seen.arm_utilities.max())),
         },
         "gain": seen.gain,
         "sentence": sentences.what_to_play_text(names, seen.weights),
@@ -136,7 +136,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         if limits is None
         else {
             "text": str(limits),
-            "cost": seen.cost,
+            "cost": seen.cost_of_limits,
             "unlimited": seen.unconstrained_value,
             "sentence": sentences.limits_cost_text(seen),
         },
@@ -228,10 +228,10 @@ def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, An
                 "plays": sentences.mixture_text(table.names, s.weights)
                 if not ties.tied_arms(s, kept)
                 else "it cannot choose",
-                "worth": s.shown(s.value),
-                "average": s.shown(float(s.weights @ table.means)),
+                "worth": s.in_sign_of_data(s.value),
+                "average": s.in_sign_of_data(float(s.weights @ table.means)),
                 "best": table.names[s.best_arm],
-                "best_worth": s.shown(float(s.arm_utilities.max())),
+                "best_worth": s.in_sign_of_data(float(s.arm_utilities.max())),
                 "gain": s.gain,
                 "others": row,
                 "lost": [_percent_lost_text(s.value - other, s.value) for other in row],

@@ -71,7 +71,7 @@ class Studio:
     def read(self, params: Params) -> dict[str, Any]:
         """Read a table as the page says."""
         self.table(params, read=False).read(params)
-        self.verdict_worker.start()
+        self.verdict_worker.start_process()
         return self.overview(params["table"])
 
     def verdict(self, params: Params) -> Any:
@@ -89,9 +89,9 @@ class Studio:
         page: str = self.verdict_worker.ask(table.problem, question, replaceable=False)["page"]
         return page
 
-    def end(self) -> None:
+    def stop_worker_and_delete_uploads(self) -> None:
         """End the verdict worker and delete all uploads."""
-        self.verdict_worker.end()
+        self.verdict_worker.end_process()
         for table in self.tables.values():
             table.delete_upload()
 
@@ -195,11 +195,11 @@ def _table_number_in_address(request: Request) -> int:
     return int(given) if given.isascii() and given.isdigit() else -1
 
 
-def run(path: Path | None, *, port: int, show: Callable[[str], None], browse: bool) -> None:
+def serve_studio(path: Path | None, *, port: int, show: Callable[[str], None], browse: bool) -> None:
     """``pmbandits studio``."""
     studio = Studio(path)
-    studio.verdict_worker.start()
+    studio.verdict_worker.start_process()
     try:
         web.serve_locally(lambda: make_app(studio), port=port, show=show, browse=browse)
     finally:
-        studio.end()
+        studio.stop_worker_and_delete_uploads()

@@ -44,8 +44,8 @@ def note_on_what_one_reward_is(table: Table) -> str:
     if log.per is not None:
         period = _period_name(table, log.per)
         said.append(
-            f"{log.used:,} rows became {log.outcomes:,} rewards. A mixture means here that in each {period} one arm is "
-            f"played alone: if two arms took turns within one {period}, its average would be another one."
+            f"{log.used:,} rows became {log.n_outcomes:,} rewards. A mixture means here that in each {period} one arm "
+            f"is played alone: if two arms took turns within one {period}, its average would be another one."
         )
     common = most_common_reward(table)
     if common is not None and len(table.names) > 1:
@@ -109,12 +109,12 @@ def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, 
 
 def limits_cost_text(seen: PreviewResult) -> str:
     """What the limits cost, as a sentence."""
-    if seen.cost <= 1e-9 * max(abs(seen.unconstrained_value), abs(seen.value)):
+    if seen.cost_of_limits <= 1e-9 * max(abs(seen.unconstrained_value), abs(seen.value)):
         return "The limits cost nothing."
-    share = format_percent(seen.cost, seen.unconstrained_value)
+    share = format_percent(seen.cost_of_limits, seen.unconstrained_value)
     share = f" ({share})" if share else ""
     without = f"without them {format_number(seen.unconstrained_value, seen)} could be reached"
-    return f"The limits cost {_number_text(seen.cost, abs(seen.value), 3)}{share}: {without}."
+    return f"The limits cost {_number_text(seen.cost_of_limits, abs(seen.value), 3)}{share}: {without}."
 
 
 def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limits: Limits | None) -> str:
@@ -172,7 +172,7 @@ def _arm_contributions(table: Table, seen: PreviewResult, metric: Distortion, pl
 def format_number(value: float, seen: PreviewResult, digits: int = 4, means: FloatArray | None = None) -> str:
     """A score or an average in the sign of the data, with about so many digits; a rounding error is 0."""
     size = float(np.abs(seen.arm_utilities if means is None else means).max())
-    return _number_text(seen.shown(value), size, digits)
+    return _number_text(seen.in_sign_of_data(value), size, digits)
 
 
 def _number_text(value: float, size: float, digits: int = 4) -> str:

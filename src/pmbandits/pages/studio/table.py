@@ -127,7 +127,7 @@ class Table:
         return sounds_like_loss(self.sniff.reward or "")
 
     @property
-    def question(self) -> str:
+    def question_on_columns(self) -> str:
         """What is asked where it is not clear which columns are meant."""
         found = self.sniff
         if found.sure:

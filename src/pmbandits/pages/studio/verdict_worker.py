@@ -31,7 +31,7 @@ class VerdictWorker:
         self._pipe: Connection | None = None
         self._loaded: object = None
 
-    def start(self) -> None:
+    def start_process(self) -> None:
         """Begin to start the helper, so that it is ready when it is needed."""
         with self._busy:
             self._pipe_to_running_helper()
@@ -43,7 +43,7 @@ class VerdictWorker:
                 self._newest += 1
             mine = self._newest
             if replaceable and self._since is not None and time.monotonic() - self._since > _ABANDON_AFTER:
-                self.end()
+                self.end_process()
         with self._busy:
             if replaceable and mine != self._newest:
                 raise Superseded
@@ -54,7 +54,7 @@ class VerdictWorker:
                 self._loaded = problem
                 answer, error = pipe.recv()
             except (EOFError, OSError, pickle.UnpicklingError):
-                self.end()
+                self.end_process()
                 if replaceable and mine != self._newest:
                     raise Superseded from None
                 raise ValueError("the verdict could not be worked out; try again.") from None
@@ -67,7 +67,7 @@ class VerdictWorker:
     def _pipe_to_running_helper(self) -> Connection:
         """The pipe to the helper, which is started if it does not run."""
         if self._pipe is None or self._process is None or not self._process.is_alive():
-            self.end()
+            self.end_process()
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
             self._process = context.Process(target=_answer_requests, args=(theirs,), daemon=True)
@@ -75,7 +75,7 @@ class VerdictWorker:
             theirs.close()  # so that the pipe ends with the helper
         return self._pipe
 
-    def end(self) -> None:
+    def end_process(self) -> None:
         """End the helper."""
         process, self._process, self._pipe, self._loaded = self._process, None, None, None
         if process is not None:
