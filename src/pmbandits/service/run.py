@@ -15,7 +15,7 @@ from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
 from pmbandits.service.processes import Supervisor, stop_when_parent_is_gone
 from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
-from pmbandits.service.request_log import with_opentelemetry_traces, configure_process_log
+from pmbandits.service.request_log import configure_process_log, with_opentelemetry_traces
 from pmbandits.service.settings import Settings
 from pmbandits.service.store import RETRY_PAUSES, open_store
 
