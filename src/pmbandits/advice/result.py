@@ -13,6 +13,7 @@ from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
 from pmbandits.advice import sentences
+from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
@@ -171,7 +172,7 @@ class Advice:
     @cached_property
     def caveats(self) -> tuple[Finding, ...]:
         """What a reader must know beside the answer: what it rests on, and what is strange in the data."""
-        return tuple(sentences.caveat_findings(self))
+        return tuple(caveat_findings(self))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

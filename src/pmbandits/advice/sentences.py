@@ -1,27 +1,25 @@
-"""Advice in sentences: the decision, its size, how sure it is, and why; then what to do next, and the caveats.
+"""Advice in sentences: the decision, its size, how sure it is, and why; what to do next; and how it was worked out.
 
 All numbers are decided elsewhere. Sentences say losses in their own sign, and arms by the names that the user gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import floor, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmbandits.advice import checks
-from pmbandits.advice.checks import TAIL_ROBUST_METRICS, has_infinite_slope_at_ends, opposite_tail_metric
-from pmbandits.advice.decision import Caveat, Difference
+from pmbandits.advice.checks import TAIL_ROBUST_METRICS
+from pmbandits.advice.decision import Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
-from pmbandits.logs import Finding
-from pmbandits.logs.row_report import PLACEHOLDER
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.supports import Binary, Heavy, Real
+from pmbandits.supports import Binary
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
@@ -56,7 +54,7 @@ def reason_sentences(advice: Advice) -> str:
     found = advice.decision.difference
     if found is None or any(tail.may_lack_mean for tail in advice.tails):
         names = [advice.names[t.arm] for t in advice.tails if t.may_lack_mean] or list(advice.names)
-        whose = _arm_list_text(advice, list(dict.fromkeys(names)))
+        whose = arm_list_text(advice, list(dict.fromkeys(names)))
         return f"The rewards of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
     said = [_size_of_difference_text(advice, found)]
     if advice.decision.kind == "choose":
@@ -130,11 +128,11 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
     what = mixture_text(advice.mixture, advice.log.arm_column) if decision.kind == "cannot tell" else "It"
-    ahead = f"{what} is better than {_arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
+    ahead = f"{what} is better than {arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
     if decision.kind == "leads":
-        return f"{ahead}But {_arm_list_text(advice, decision.open)} could still be as good."
+        return f"{ahead}But {arm_list_text(advice, decision.open)} could still be as good."
     return f"A difference like this is often seen by chance alone. {ahead}".rstrip()
 
 
@@ -175,7 +173,7 @@ def next_step_sentences(advice: Advice) -> str:
     if few and advice.decision.kind == "choose":
         each = " of each" if len(few) > 1 else ""
         return (
-            f"To compare {_arm_list_text(advice, few)} as well, collect at least {_min_sample_size_text(advice)}{each}."
+            f"To compare {arm_list_text(advice, few)} as well, collect at least {min_sample_size_text(advice)}{each}."
         )
     if step.kind == "nothing":
         return "No more data are needed to decide this."
@@ -189,7 +187,7 @@ def next_step_sentences(advice: Advice) -> str:
             f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units_text(advice, n)}" for n in step.arms[:4]
         )
         each = "each" if len(step.arms) > 1 else arm_label(step.arms[0], advice.log.arm_column)
-        return f"First collect at least {_min_sample_size_text(advice)} of {each}: {counts}."
+        return f"First collect at least {min_sample_size_text(advice)} of {each}: {counts}."
     if step.kind == "same time":
         return "Collect rewards of all of them in the same period, and over a longer one."
     if step.kind == "other preference":
@@ -201,7 +199,7 @@ def next_step_sentences(advice: Advice) -> str:
 def _more_rewards_text(advice: Advice, more: dict[str, int]) -> str:
     counts, names = set(more.values()), list(more)
     if len(counts) == 1:
-        arms = f"{'each of ' if len(names) > 1 else ''}{_arm_list_text(advice, names)}"
+        arms = f"{'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
         return f"About {counts.pop():,} more rewards of {arms}"
     parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in list(more.items())[:4]]
     rest = f", and so on for all {len(more)}" if len(more) > 4 else ""
@@ -220,114 +218,6 @@ def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
         if float(np.ptp(utilities)) > TIE_TOLERANCE * float(np.abs(utilities).max(initial=0.0)):
             fit.append((describe_metric(find_metric(text)), text))
     return fit[:3]
-
-
-# ---- caveats --------------------------------------------------------------------------------------------
-
-
-def caveat_findings(advice: Advice) -> Iterator[Finding]:
-    """What a reader must know, in one list: what the decision rests on, then what was noticed about the table."""
-    for caveat in advice.decision.caveats:
-        write = _CAVEATS.get(caveat.kind)
-        names = _arm_list_text(advice, caveat.arms)
-        yield write(advice, caveat, names) if write else Finding(caveat.kind, f"{caveat.kind}: {names}.", "")
-    unbounded = advice.support_assumed or isinstance(advice.support, (Real, Heavy))
-    if unbounded and not advice.tails and has_infinite_slope_at_ends(advice.metric):
-        seen = "By this preference the rarest rewards count most, so its value depends on rewards that nobody saw."
-        yield Finding("rarest rewards", seen, "So there is no interval.", _DECLARE_RANGE)
-    yield from advice.log.findings
-    placeholders = {PLACEHOLDER} if any(f.kind == "sentinels" for f in advice.log.findings) else set()
-    if (report := advice.log.unused_rows_sentence()) and set(advice.log.malformed) != placeholders:
-        yield Finding("rows", report, "")
-
-
-_DECLARE_RANGE = "If you know where rewards can lie, say so: --support lo,hi (support=Interval(lo, hi) in Python)."
-
-
-def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    column = advice.log.reward_column or "the column"
-    if advice.loss:
-        done, change = "So smaller is taken as better.", "If larger is better: --no-loss (loss=False in Python)."
-    else:
-        done, change = "Larger is taken as better.", "If smaller is better: --loss (loss=True in Python)."
-    return Finding(caveat.kind, f"“{column}” sounds like something to keep small.", done, change)
-
-
-def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    seen = "The numbers are losses" if advice.loss else "The rewards are losses, written as negative numbers"
-    other = opposite_tail_metric(advice.metric)
-    return Finding(
-        caveat.kind,
-        f"{seen}, but this preference looks only at the best outcomes (the smallest losses), not at the worst.",
-        "",
-        f"If you mean the worst outcomes, ask for {other}." if other else "",
-    )
-
-
-def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
-    early, late = (written(advice.shown(caveat.numbers[which])) for which in ("early", "late"))
-    seen = f"The rewards of {names} changed over time: {early} on average in the first third, {late} in the last."
-    return Finding(caveat.kind, seen, "The answer is about the whole time.", "For recent rows only: --since DATE.")
-
-
-def _few_rewards_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    have = "have" if len(caveat.arms) > 1 else "has"
-    left_out = all(advice.names.index(name) in advice.evidence.left_out for name in caveat.arms)
-    done = "The answer is about the others." if left_out else ""
-    return Finding(caveat.kind, f"{names} {have} fewer than {_min_sample_size_text(advice)}: too few to compare.", done)
-
-
-def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    seen = f"A few rewards of {names} are so far from the others that they decide the result."
-    done = "So there is no interval and no verdict." if advice.tails else "The answer is about the others."
-    return Finding(caveat.kind, seen, done, _DECLARE_RANGE)
-
-
-def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    reward = f"{caveat.numbers['reward']:,.10g}"
-    return Finding(caveat.kind, f"One reward of {names} ({reward}) decides how {names} compares.", "Is it right?")
-
-
-def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    low, high = sorted(advice.shown(end) + 0.0 for end in reward_range(advice))
-    seen = f"All rewards are {low:,.10g}" if low == high else f"Rewards were seen from {low:,.10g} to {high:,.10g}"
-    return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
-
-
-_CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
-    "direction assumed": _loss_assumed_caveat,
-    "wrong end": _wrong_tail_caveat,
-    "drift": _drift_caveat,
-    "few rewards": _few_rewards_caveat,
-    "few units": _few_rewards_caveat,
-    "range not known": _unknown_range_caveat,
-    "unusable rows": lambda advice, caveat, names: Finding(
-        caveat.kind,
-        f"Most rows could not be used: {caveat.numbers['unusable']:,.0f} of {caveat.numbers['rows']:,.0f}.",
-        "The answer may not be true of them.",
-    ),
-    "range matters": lambda advice, caveat, names: Finding(
-        caveat.kind,
-        "That is beyond chance if rewards go on as they were.",
-        "It is not proved for every distribution that the declared range allows.",
-    ),
-    "moment bound broken": lambda advice, caveat, names: Finding(
-        caveat.kind, f"The rewards speak against the declared {advice.support!r}.", ""
-    ),
-    "heavy tail": _heavy_tail_caveat,
-    "outlier": _outlier_caveat,
-    "apart in time": lambda advice, caveat, names: Finding(
-        caveat.kind,
-        f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",
-        "If the world changed in between, that looks like a difference, so nothing is concluded.",
-    ),
-    "serial": lambda advice, caveat, names: Finding(
-        caveat.kind,
-        "Rewards depend for long on those before them, so hardly any are independent.",
-        "Nothing is concluded; a longer time would tell more than more rewards in the same time.",
-    ),
-}
 
 
 # ---- how it was worked out ------------------------------------------------------------------------------
@@ -351,7 +241,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
     if metric.jumps:
         yield "For this preference small changes of the rewards can change the score a lot; the bounds allow for that."
     if found.by_bands and not metric.jumps:
-        yield f"Compared by confidence bands only: {_arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
+        yield f"Compared by confidence bands only: {arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
         ends = written.interval_text((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
         yield (
@@ -506,7 +396,7 @@ def _n_rewards_or_units_text(advice: Advice, name: str) -> str:
     return f"{np.unique(rows.cluster_of_each_row[rows.arm == k]).size:,}"
 
 
-def _min_sample_size_text(advice: Advice) -> str:
+def min_sample_size_text(advice: Advice) -> str:
     """How many rewards, units or blocks of time standard errors need."""
     rows = advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
@@ -514,7 +404,8 @@ def _min_sample_size_text(advice: Advice) -> str:
     return f"{FEWEST_UNITS} {'units' if rows.unit is not None else 'blocks of time'}"
 
 
-def _arm_list_text(advice: Advice, names: Sequence[str]) -> str:
+def arm_list_text(advice: Advice, names: Sequence[str]) -> str:
+    """Arms as they stand in a sentence: at most four by name."""
     labels = [arm_label(name, advice.log.arm_column) for name in names]
     if len(labels) <= 2:
         return " and ".join(labels)
