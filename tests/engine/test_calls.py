@@ -145,8 +145,8 @@ def test_memory_that_another_thread_replaces_lives_until_the_kernel_has_returned
         return pmb.UCB1(n_arms=2, support=pmb.Binary())
 
     policy, other = make(), make()
-    kernels = {"ask_one": policy_module.ask_one_or_busy, "tell_one": policy_module.tell_one_or_refuse}
-    for name, job in (("ask_one", policy.ask), ("tell_one", lambda: policy.tell(0, 1.0))):
+    kernels = {"ask_one_or_busy": policy_module.ask_one_or_busy, "tell_one_or_refuse": policy_module.tell_one_or_refuse}
+    for name, job in (("ask_one_or_busy", policy.ask), ("tell_one_or_refuse", lambda: policy.tell(0, 1.0))):
         words = weakref.ref(policy._memory.words)
 
         def while_another_merges(*given: Any, real: Any = kernels[name], words: Any = words) -> Any:

@@ -134,7 +134,7 @@ def test_malformed_rows_of_a_csv_are_counted_by_reason_and_shown_by_line(tmp_pat
     lines = [line.split(b",")[0] for line in MESSY.split(b"\n")]
     assert [str(bad).split(":")[0] for bad in log.examples] == [f"line {k}" for k in (3, 5, 7, 8, 9, 10, 11)]
     assert lines[2] == b"b" and lines[4] == b"c"  # lines 3 and 5 of the file
-    assert "7 of 13 rows" in log.unused_rows_sentence() and "2 rows" in log.row_report()
+    assert "7 of 13 rows" in log.unused_rows_sentence() and "2 rows" in log.unused_rows_sentence()
     with pytest.raises(ValueError, match=r" line 3: "):
         read_log(path, strict=True)
     assert "line 10" in str(pmb.advise(path))

@@ -44,7 +44,7 @@ def read_log(
     Examples
     --------
     >>> log = read_log({"a": [0, 1, 1], "b": [2, "?", 5]})
-    >>> [(arm.name, arm.n) for arm in log.arms], log.row_report()
+    >>> [(arm.name, arm.n) for arm in log.arms], log.unused_rows_sentence()
     ([('a', 3), ('b', 2)], '1 of 6 rows could not be used: 1 with a reward that is not a number.')
     """
     if not isinstance(data, Mapping):
