@@ -57,10 +57,10 @@ class Interior:
         """How far a mixture is from each limit."""
         return np.asarray(self.bound - self.rows @ a)
 
-    def strictly_feasible_near(self, start: FloatArray) -> FloatArray:
-        """A mixture near the start that keeps all limits strictly."""
+    def strictly_feasible_near(self, start: FloatArray, least: float = 1e-3) -> FloatArray:
+        """A mixture near the start that keeps all limits strictly; without limits, shares are ``least`` / K or more."""
         if self.is_simplex:
-            weights = np.maximum(start, 1e-3 / start.size)
+            weights = np.maximum(start, least / start.size)
             return np.asarray(weights / weights.sum())
         near = 0.1 * self.centre + 0.9 * start
         off = float(np.abs(self.equal @ near - self.level).max())

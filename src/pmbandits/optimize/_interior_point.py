@@ -34,8 +34,8 @@ from pmbandits.state.compile import inner_kernel, kernel
 EVALUATE, TURN, STALLED, DONE = 0, 1, 2, 3
 
 _BARRIER_SHRINK = 0.1  # the factor by which τ shrinks once the steps have nearly arrived
-_QUICK_SHRINK = 0.02  # and if one whole step was enough
-_NEARLY_ARRIVED = 30.0  # a step that promised less than this many times the barriers' part was nearly the last
+_QUICK_SHRINK = 0.004  # and if one whole step was enough
+_NEARLY_ARRIVED = 150.0  # a step that promised less than this many times the barriers' part was nearly the last
 _BOUNDARY_FRACTION = 0.995  # the share of the way to the boundary that a step may go
 _SMALLEST_WEIGHT = 1e-120  # share of an arm
 _MAX_HALVINGS = 40.0
@@ -221,6 +221,14 @@ def _judge_trial_mixture(w):
     if number[at.UPPER] - number[at.VALUE] <= number[at.GOAL]:
         return DONE
     number[at.WAITING] = 0.0 if better else number[at.WAITING] + 1.0
+    reached = (number[at.UPPER] - number[at.VALUE]) / (w.weights.size + w.bound.size)
+    if reached < number[at.TAU]:  # better than the barriers let it be: they would lead back
+        number[at.TAU] = max(number[at.SMALLEST_TAU], _BARRIER_SHRINK * reached)
+        number[at.SINCE] = 0.0
+        _set_corner_rounding(w)
+        if number[at.MU] > 0.0:
+            _, rounded, _ = _trial_values_and_tangent_height(w, number[at.MU])
+        is_shrunk = True
     number[at.MERIT] = _barrier_merit(w, rounded, w.weights, 0.0)
     if number[at.TAU] <= number[at.SMALLEST_TAU]:
         if number[at.WAITING] >= _MAX_WAITING:
@@ -258,7 +266,8 @@ def _accept_trial(w):
     number[at.SINCE] += 1.0
     is_shrunk = number[at.GAIN] <= _NEARLY_ARRIVED * (n + w.bound.size) * tau or number[at.SINCE] >= _MAX_WAITING
     if is_shrunk:
-        shrink = _QUICK_SHRINK if number[at.SINCE] == 1.0 and number[at.LENGTH] >= 0.9 else _BARRIER_SHRINK
+        is_quick = number[at.SINCE] == 1.0 or number[at.GAIN] <= (n + w.bound.size) * tau
+        shrink = _QUICK_SHRINK if is_quick and number[at.LENGTH] >= 0.9 else _BARRIER_SHRINK
         number[at.SINCE] = 0.0
         number[at.TAU] = max(number[at.SMALLEST_TAU], shrink * tau)
         _set_corner_rounding(w)

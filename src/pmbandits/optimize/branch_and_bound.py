@@ -33,6 +33,7 @@ _BATCH_SIZE = 16  # simplices that are cut at a time
 _INFEASIBLE = 1e-6  # a simplex in which limits are exceeded by more has no allowed mixture
 
 
+@np.errstate(all="ignore")
 def branch_and_bound(
     metric: Distortion,
     table: SurvivalTable,
@@ -215,6 +216,7 @@ class _Decomposition:
             return table.sum_cells_times_curves_by_arm(slope * table.cell_widths, split)
 
 
+@np.errstate(all="ignore")
 def cellwise_bound(metric: Distortion, table: SurvivalTable, allowed: Polytope, near: FloatArray) -> float:
     """What U_h of no allowed mixture exceeds: cell by cell h lies below a line, and their sum is linear in the weights.
 

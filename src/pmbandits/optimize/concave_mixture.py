@@ -15,6 +15,7 @@ from pmbandits.tables.from_distributions import refine_for_gradient
 from pmbandits.tables.survival_table import SurvivalTable
 
 
+@np.errstate(all="ignore")
 def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleResult:
     """The best mixture with its certificate, on panels that are made finer around the solution."""
     metric, distributions, table = problem.metric, problem.distributions, problem.table
@@ -118,7 +119,7 @@ def _sparsest_best_mixture(
     size, vectors = np.linalg.eigh(np.nan_to_num(gram))
     kept = vectors[:, size > 1e-11 * max(float(size.max()), 1e-300)].T
     equal = np.vstack((kept, np.ones(arms.size)))
-    if np.linalg.matrix_rank(equal, tol=1e-7) == arms.size:
+    if kept.shape[0] == arms.size or np.linalg.matrix_rank(equal, tol=1e-7) == arms.size:
         return weights, None
     best, count, other = weights, int((weights > 0.0).sum()), None
     rng = np.random.default_rng(0)

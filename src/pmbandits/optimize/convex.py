@@ -108,7 +108,7 @@ def _best_by_thresholds(metric: Distortion, table: SurvivalTable, finder: Vertic
     if table.n_arms * table.n_cells > LARGEST_DENSE_TABLE:
         return None
     (place, bend), widths, first = smooth.kinks[0], table.cell_widths, table.atoms.knots[0]
-    straight = float(smooth.h(np.ones(1))[0]) * (first + table.survival_rows @ widths)
+    straight = smooth.value_at_1 * (first + table.survival_rows @ widths)
     sums = np.cumsum(widths * (table.survival_rows - place), axis=1)
     # One column for each cell after which the sum ends, and one for the empty sum.
     lines = straight[:, None] + bend * (first * (1.0 - place) + np.column_stack((np.zeros(table.n_arms), sums)))

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from pmbandits.optimize._barrier_problem import Work
 
 _MAX_EVALUATIONS = 300  # of h, on all cells
-_MAX_CORNER_CELLS = 300  # cells that can sit on a corner
+_MAX_CORNER_CELLS = 300  # cells, or panels, that can sit on a corner
+_NEAR_CORNER = 1e-5  # how far a mixture's curve may be from a corner to count as on it
+_MAX_POLISHES = 6
 _JUMPED = 1e-9  # a curve that is further from the corner where it should cross it jumps over it
 
 
@@ -218,6 +220,8 @@ class InteriorPoint:
                 if code == steps.DONE:
                     break
                 self._evaluate_smooth_part(w)
+            if number[at.UPPER] - number[at.VALUE] > 100.0 * goal:
+                self._polish(w, start, goal)
         return Solution(
             w.best,
             float(number[at.VALUE]),
@@ -229,10 +233,28 @@ class InteriorPoint:
             w.plane_equal_price,
         )
 
-    def _optimise_multipliers(self, w: Work) -> None:
+    def _polish(self, w: Work, start: FloatArray, goal: float) -> None:
+        """Where steps stall at corners: from the best mixture, or the start, by linear programs to better ones."""
+        from pmbandits.optimize import _barrier_problem as at
+
+        number, ahead = w.numbers, self.limits.strictly_feasible_near(start, 1e-12)
+        for _ in range(_MAX_POLISHES):
+            shares = np.append((1.0 - self.fixed) * ahead, self.fixed) if self.fixed > 0.0 else ahead
+            value = self.table.value(self.smooth.metric, shares)
+            if value > number[at.VALUE]:
+                number[at.VALUE], w.best[:] = value, ahead
+            w.weights[:] = w.best
+            self._evaluate_and_move_to(w, w.weights)
+            found = self._optimise_multipliers(w)
+            if found is None or number[at.UPPER] - number[at.VALUE] <= goal:
+                return
+            ahead = (1.0 - 1e-12) * found + 1e-12 * w.weights
+
+    def _optimise_multipliers(self, w: Work) -> FloatArray | None:
         """The best multipliers of limits, and of cells that sit on a corner, by a linear program.
 
-        The steps know multipliers of such cells up to rounding only.
+        The steps know multipliers of such cells up to rounding only. Returns the mixture that would be best if all else
+        were linear, if that is known and there are no limits.
         """
         from scipy.optimize import linprog
 
@@ -248,26 +270,21 @@ class InteriorPoint:
             share = np.where(flat, z > 0.0, 0.0)
             plane += bends * w.sign * share
             height += float(bends @ (share * z))
-            near = np.flatnonzero(flat & (np.abs(z) < 1e-5))
-            near = near[np.argsort(np.abs(z[near]), kind="stable")][:_MAX_CORNER_CELLS]
-            on_corner = [near[i : i + 1] for i in range(near.size)]
-            if self.cuts_panels:  # also panels that are not quite flat, on which the mixture hardly leaves the corner
-                share = np.where(
-                    flat,
-                    share,
-                    self.table.cell_shares_above_level(curve, place, self.table.crossing_of_level(curve, place)),
-                )
-                deviation = np.abs(z).reshape(-1, N_NODES).max(axis=1)
-                chosen = np.flatnonzero((deviation < 1e-10) & ~flat[::N_NODES])[:_MAX_CORNER_CELLS]
-                on_corner += [np.arange(k * N_NODES, (k + 1) * N_NODES) for k in chosen]
-            for nodes in on_corner:  # these get multipliers of their own
+            n_nodes = N_NODES if self.table.atoms is None else 1  # a panel has one multiplier
+            if self.cuts_panels:
+                crossing = self.table.crossing_of_level(curve, place)
+                share = np.where(flat, share, self.table.cell_shares_above_level(curve, place, crossing))
+            deviation = np.abs(z).reshape(-1, n_nodes).max(axis=1)
+            near = np.flatnonzero(deviation < _NEAR_CORNER)
+            for k in near[np.argsort(deviation[near], kind="stable")][:_MAX_CORNER_CELLS]:  # multipliers of their own
+                nodes = np.arange(k * n_nodes, (k + 1) * n_nodes)
                 slopes = bends[nodes] * w.sign[nodes]
                 plane[nodes] -= slopes * share[nodes]
                 height -= float(bends[nodes] @ (share[nodes] * z[nodes]))
                 columns.append((nodes, slopes))
                 costs.append(float(bends[nodes] @ z[nodes]))
         if not columns and limits.is_simplex:
-            return
+            return None
         slope, cost, n_rows = rows @ plane, np.array(costs), limits.bound.size
         table = np.array([rows[:, nodes] @ slopes for nodes, slopes in columns]).reshape(len(columns), a.size).T
         # Least height of the plane's highest corner: slope_i − ⟨slope, a⟩ plus what the multipliers change.
@@ -284,7 +301,7 @@ class InteriorPoint:
             method="highs",
         )
         if not found.success:
-            return
+            return None
         duals = np.clip(np.asarray(found.x)[: cost.size], 0.0, 1.0)
         multipliers = np.maximum(np.asarray(found.x)[cost.size : cost.size + n_rows], 0.0) * size
         prices = np.asarray(found.x)[cost.size + n_rows : -1] * size
@@ -296,3 +313,5 @@ class InteriorPoint:
         if upper < w.numbers[at.UPPER]:
             w.plane[:], w.plane_price[:], w.plane_equal_price[:] = plane, multipliers, prices
             w.numbers[at.UPPER], w.numbers[at.HEIGHT], w.numbers[at.PLANE_SPLIT] = upper, height, self.split
+        mixture = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+        return mixture / mixture.sum() if limits.is_simplex else None

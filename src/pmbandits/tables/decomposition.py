@@ -34,6 +34,8 @@ def _merge_equal_places(found: list[tuple[float, float]]) -> list[tuple[float, f
 class SmoothPart:
     """The part of a distortion without corners and steps, seen from either end of [0, 1].
 
+    Where h is vertical, or its formula overflows, numpy warns: callers that do not want this say so once.
+
     >>> import numpy as np
     >>> import pmbandits as pmb
     >>> SmoothPart(pmb.UpperCVaR(0.75)).h(np.array([0.1, 0.9]))
@@ -49,6 +51,7 @@ class SmoothPart:
         straight = [(c, d) for c, d in metric.terms if d._is_piecewise_linear]
         self._slope = sum(c * float(d._dh(np.array([5e-324]))[0]) for c, d in straight)
         self._curved = [(c, d) for c, d in metric.terms if not d._is_piecewise_linear]
+        self._only_term = self._curved[0][1] if [c for c, _ in self._curved] == [1.0] else None
         self._kinks = [(u, c * bend) for c, d in self._curved for u, bend in d.kinks]
         self._jumps = [(u, c * height) for c, d in self._curved for u, height in d.jumps]
 
@@ -93,30 +96,29 @@ class SmoothPart:
 
     def _sum_over_curved_terms(self, method: str, slope: float, u: FloatArray) -> FloatArray:
         """The sum of what curved terms say, and of ``slope`` times u."""
-        with np.errstate(all="ignore"):
-            if slope == 0.0 and len(self._curved) == 1 and self._curved[0][0] == 1.0:
-                return np.array(getattr(self._curved[0][1], method)(u))
-            out = slope * u
-            for c, d in self._curved:
-                out += c * getattr(d, method)(u)
+        if slope == 0.0 and self._only_term is not None:
+            return np.asarray(getattr(self._only_term, method)(u))
+        out = slope * u
+        for c, d in self._curved:
+            out += c * getattr(d, method)(u)
         return out
 
     def h(self, u: FloatArray) -> FloatArray:
         """s(u)."""
         out = self._sum_over_curved_terms("_h", self._slope, u)
         for place, bend in self._kinks:
-            out -= bend * np.maximum(u - place, 0.0)
+            out = out - bend * np.maximum(u - place, 0.0)
         for place, height in self._jumps:
-            out -= height * (u - place > JUMP_TOLERANCE)
+            out = out - height * (u - place > JUMP_TOLERANCE)
         return out
 
     def negative_dual_h(self, v: FloatArray) -> FloatArray:
         """s(1 − v) − s(1), from v."""
         out = self._sum_over_curved_terms("_negative_dual_h", -self._slope, v)
         for place, bend in self._kinks:
-            out += bend * np.minimum(v, 1.0 - place)
+            out = out + bend * np.minimum(v, 1.0 - place)
         for place, height in self._jumps:
-            out += height * ((1.0 - place) - v <= JUMP_TOLERANCE)
+            out = out + height * ((1.0 - place) - v <= JUMP_TOLERANCE)
         return out
 
     # s without what is left of it where h bends differently on both sides of a corner: ½·change·max(u − place, 0)².
@@ -124,7 +126,7 @@ class SmoothPart:
         """The part of s that has no jumps of its curvature."""
         out = self.h(u)
         for place, change in self.curvature_jumps:
-            out -= 0.5 * change * np.maximum(u - place, 0.0) ** 2
+            out = out - 0.5 * change * np.maximum(u - place, 0.0) ** 2
         return out
 
     def negative_dual_h_without_bends(self, v: FloatArray) -> FloatArray:
@@ -132,7 +134,7 @@ class SmoothPart:
         out = self.negative_dual_h(v)
         for place, change in self.curvature_jumps:
             near = np.minimum(v, 1.0 - place)
-            out -= 0.5 * change * near * (near - 2.0 * (1.0 - place))
+            out = out - 0.5 * change * near * (near - 2.0 * (1.0 - place))
         return out
 
     @cached_property
@@ -143,7 +145,8 @@ class SmoothPart:
     @cached_property
     def value_at_1(self) -> float:
         """s(1)."""
-        return float(self.h(np.ones(1))[0])
+        with np.errstate(all="ignore"):
+            return float(self.h(np.ones(1))[0])
 
     def dh(self, u: FloatArray) -> FloatArray:
         """s'(u). A hair below every corner, so that one-sided slopes cannot be confused."""
