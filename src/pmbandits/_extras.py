@@ -9,6 +9,7 @@ from typing import Any
 EXTRAS = {
     "plots": ("matplotlib",),
     "tables": ("pyarrow", "openpyxl"),
+    "frames": ("pandas", "polars", "xarray"),
     "specs": ("pydantic",),
     "cli": ("typer", "rich"),
     "service": ("fastapi", "uvicorn", "sqlalchemy", "msgspec", "psycopg"),

@@ -34,6 +34,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class MissingKey(KeyError):
+    """A KeyError whose message is a sentence, and is shown as it is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def is_number(value: Any) -> bool:
     """Whether it is one real number: no text, no date, no truth value, not complex, and not masked."""
     if isinstance(value, (bool, np.timedelta64)) or value is np.ma.masked:

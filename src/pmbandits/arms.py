@@ -391,7 +391,10 @@ def _distribution_from_dict(data: Any) -> Any:
         p = _validation.check_number_array("probabilities", data["probabilities"])
         return Atoms(x, p)
     if "own" in data:
-        raise ValueError(f"the arm {data['own']} is a distribution of your own; code is never stored: make it again.")
+        raise ValueError(
+            f"the arm {data['own']} is a distribution of your own, and code is never stored; make the arms again, and "
+            "give them, as in run.rescore(metric, bandit=arms)."
+        )
     import scipy.stats as st
 
     family = getattr(st, str(data.get("scipy")), None)

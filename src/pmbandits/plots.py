@@ -270,6 +270,7 @@ def plot_regret(
     run: Run,
     ax: Axes | None = None,
     *,
+    column: str = "regret",
     policies: Sequence[str] | None = None,
     title: str | None = None,
     path: str | Path | None = None,
@@ -277,12 +278,15 @@ def plot_regret(
     """Draw the mean regret of every policy against rounds on logarithmic axes, with bands for its 95 % interval.
 
     A policy that was run for several horizons is drawn as points with such intervals, one for each horizon. Where arms
-    change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes.
+    change, or come and go, the axis of rounds is not logarithmic, and thin lines mark up to 20 changes. Logarithmic
+    axes do not show a regret of 0: the legend says whose regret is 0, always or at some of the rounds.
 
     Parameters
     ----------
     run : what :func:`simulate` returned.
     ax : the axes to draw on; by default those of a new figure.
+    column : ``"regret"``, or ``"arm_regret"``: the cumulative regret to the best single arm, as papers on CVaR bandits
+        report it.
     policies : the policies to draw, in this order; by default all. Each has the same colour in every choice.
     title : the title; by default it names the metric and the arms.
     path : a file to which the picture is also written.
@@ -295,6 +299,7 @@ def plot_regret(
     >>> pmb.plot_regret(run).get_xscale()
     'log'
     """
+    _validation.check_choice("column", column, ("regret", "arm_regret"))
     shown = (
         run.policies if policies is None else [_validation.check_choice("policy", p, run.policies) for p in policies]
     )
@@ -307,16 +312,16 @@ def plot_regret(
             horizons = run.horizons(label)
             if len(horizons) > 1:
                 t = np.array(horizons)
-                ends = [run.regret(label, h)[1][:, -1] for h in horizons]
+                ends = [run.column(column, label, h)[1][:, -1] for h in horizons]
                 mean, low, high = _mean_and_interval(np.stack(ends, axis=1))
                 bars = np.stack((mean - np.maximum(low, mean * 1e-3), high - mean)).clip(min=0.0)
                 ax.errorbar(t, _positive_or_nan(mean), yerr=bars, color=colour, ls=dash, marker=mark, ms=5, capsize=3,
                             lw=1.4, label=label)  # fmt: skip
             else:
-                mean = _draw_mean_regret(ax, *run.regret(label), color=colour, ls=dash, label=label)
-            least = float(np.nanmin(_positive_or_nan(mean), initial=np.inf))
-            lowest = min(lowest, least)
-            labels[label] = label if np.isfinite(least) else f"{label} (regret 0)"  # logarithmic axes do not show it
+                mean = _draw_mean_regret(ax, *run.column(column, label), color=colour, ls=dash, label=label)
+            shows = np.isfinite(_positive_or_nan(mean))
+            lowest = min(lowest, float(np.min(mean[shows], initial=np.inf)))
+            labels[label] = label if shows.all() else f"{label} (0 in gaps)" if shows.any() else f"{label} (regret 0)"
         if run.is_stationary:
             ax.set_xscale("log")
         else:
@@ -332,6 +337,8 @@ def plot_regret(
             ax.axhline(0.0, color=COLOURS[0], lw=3.0)
             ax.text(0.5, 0.5, "the regret of all policies is 0", transform=ax.transAxes, ha="center")
         _label_regret_axes(ax, "" if run.is_stationary else ", against\nthe best mixture of each moment")
+        if column == "arm_regret":
+            ax.set_ylabel("cumulative regret to the best arm")
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
         handles = [drawn[label] for label in shown]
         ax.legend(

@@ -16,14 +16,14 @@ came from other arms. What the declared mixture falls short of at a checkpoint, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits import __version__
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, short_repr
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle, utility_function
@@ -146,6 +146,11 @@ def _best_mixture_record_of_stationary_arms(
     return {"value": best.value, "weights": best.weights.tolist(), "gap": gap, "arms": alone}
 
 
+def _arm_text(arm: Mapping[str, Any]) -> str:
+    """An arm of a specification in short."""
+    return short_repr(arm.get("own") or {key: value for key, value in arm.items() if key != "values"})
+
+
 def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
     """Score the pulls of a run by another metric, as :meth:`Run.rescore` documents."""
     import pyarrow as pa
@@ -155,6 +160,11 @@ def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
     arms = run.bandit if bandit is None else bandit
     if not isinstance(arms, Bandit) or arms.names != run.names:
         raise ValueError(f"the bandit must have the arms of the run, {', '.join(run.names)}.")
+    for name, given, played in zip(run.names, arms.to_dict()["arms"], run.spec["bandit"]["arms"], strict=True):
+        if {**given, "values": None} != {**played, "values": None}:
+            raise ValueError(
+                f"{name} is {_arm_text(given)}, but in the run it was {_arm_text(played)}; give the arms of the run."
+            )
     table = run.to_arrow().replace_schema_metadata(None)
     pulls = table["pulls"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, run.n_arms)
     utility_of, best = utility_function(metric, arms), oracle(metric, arms, shares=run.shares)

@@ -343,6 +343,7 @@ class Run:
         self,
         ax: Axes | None = None,
         *,
+        column: str = "regret",
         policies: Sequence[str] | None = None,
         title: str | None = None,
         path: str | Path | None = None,
@@ -352,13 +353,14 @@ class Run:
         Parameters
         ----------
         ax : the axes to draw on; by default new ones.
+        column : ``"regret"``, or ``"arm_regret"``, the cumulative regret to the best single arm.
         policies : the policies to draw; by default all.
         title : the title of the picture.
         path : a file to which the picture is written, if given.
         """
         from pmbandits.plots import plot_regret
 
-        return plot_regret(self, ax, policies=policies, title=title, path=path)
+        return plot_regret(self, ax, column=column, policies=policies, title=title, path=path)
 
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
@@ -394,20 +396,37 @@ class Run:
         Of a policy with several horizons it has the run with the longest.
         """
         xarray = import_optional("xarray", "data sets of xarray")
-        times = sorted({int(t) for label in self.policies for t in self.column("regret", label)[0]})
-        at = {t: place for place, t in enumerate(times)}
+        coordinates = {"policy": list(self.policies), "trial": list(self.trials), "t": self.checkpoints,
+                       "arm": list(self.names)}  # fmt: skip
+        return xarray.Dataset(self.labelled_arrays(self.checkpoints, self.names), coordinates)
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The rounds at which any of the policies was measured, in its longest run."""
+        return sorted({int(t) for label in self.policies for t in self.column("regret", label)[0]})
+
+    def labelled_arrays(
+        self, times: Sequence[int], arms: Sequence[str]
+    ) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+        """Every column as an array over policy, trial, these times and these arms, with the names of its axes.
+
+        It is NaN where nothing was measured, and for arms that this run does not have.
+        """
         shape = (len(self.policies), len(self.trials), len(times))
-        names = ("regret", "utility", "arm_regret" if self.is_stationary else "declared", "pulls", "mixture")
-        variables = {}
-        for name in names:
+        places = [list(arms).index(name) for name in self.names]
+        variables: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
+        for name in ("regret", "utility", "arm_regret" if self.is_stationary else "declared", "pulls", "mixture"):
             per_arm = name in ("pulls", "mixture")
-            values = np.full((*shape, self.n_arms) if per_arm else shape, np.nan)
+            values = np.full((*shape, len(arms)) if per_arm else shape, np.nan)
             for place, label in enumerate(self.policies):
                 t, found = self.column(name, label)
-                values[place][:, [at[int(x)] for x in t]] = found
+                at = np.searchsorted(times, t)
+                if per_arm:
+                    values[place][:, at[:, None], places] = found
+                else:
+                    values[place][:, at] = found
             variables[name] = (("policy", "trial", "t", "arm") if per_arm else ("policy", "trial", "t"), values)
-        coordinates = {"policy": list(self.policies), "trial": list(self.trials), "t": times, "arm": list(self.names)}
-        return xarray.Dataset(variables, coordinates)
+        return variables
 
     def save(self, path: str | Path) -> None:
         """Write the run as a Parquet file, completely or not at all.

@@ -8,17 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pmbandits import _text_tables, _validation
 from pmbandits._extras import import_optional
 from pmbandits._files import write_atomically
+from pmbandits._intervals import CONFIDENCE_LEVEL
+from pmbandits.arms import Bandit
 from pmbandits.metrics import as_metric
+from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results, assemble_run
 from pmbandits.simulation.prepare import Experiment, prepare_experiment
 from pmbandits.simulation.run import Run
-from pmbandits.simulation.summary import Summary
+from pmbandits.simulation.summary import Difference, Summary
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -51,6 +55,12 @@ class Study:
         self.runs = dict(runs)
 
     def __getitem__(self, key: Key) -> Run:
+        if key not in self.runs:
+            problems, metrics = ", ".join(map(repr, self.problems)), ", ".join(map(repr, self.metrics))
+            raise _validation.MissingKey(
+                f"there is no run {_validation.short_repr(key)} in this study; write study[problem, metric] with a "
+                f"problem of {problems} and a metric of {metrics}."
+            )
         return self.runs[key]
 
     def __iter__(self) -> Iterator[Key]:
@@ -86,9 +96,35 @@ class Study:
             rows += [{"problem": problem, "metric": metric, **row} for row in run.summary(t).rows]
         return Summary("Mean regret by problem and metric", rows, [])
 
-    def rescore(self, metric: Any) -> Study:
-        """Score the pulls of all runs by another metric; see :meth:`Run.rescore`. Its metrics keep their names."""
-        return Study({key: run.rescore(metric) for key, run in self.runs.items()})
+    def rescore(self, metric: Distortion | str, bandit: Bandit | Mapping[str, Bandit] | None = None) -> Study:
+        """Score the pulls of all runs by another metric; nothing is played again. The keys of the study stay.
+
+        Parameters
+        ----------
+        metric : the metric by which to score; see :meth:`Run.rescore`.
+        bandit : by the names of problems, their arms. They are only needed where an arm is a distribution of your own,
+            which a study that was loaded cannot make again. If there is one problem only, its arms.
+        """
+        given = {} if bandit is None else bandit
+        if not isinstance(given, Mapping):
+            if len(self.problems) > 1:
+                raise TypeError(
+                    f"this study has {len(self.problems)} problems; name them: {{{self.problems[0]!r}: ...}}."
+                )
+            given = {self.problems[0]: given}
+        for problem in given:
+            _validation.check_choice("problem", problem, self.problems)
+        return Study({key: run.rescore(metric, given.get(key[0])) for key, run in self.runs.items()})
+
+    def difference(
+        self, policy: str, other: str, t: int | None = None, *, level: float = CONFIDENCE_LEVEL
+    ) -> dict[Key, Difference]:
+        """For each problem and metric, the regret of one policy minus that of another; see :meth:`Run.difference`.
+
+        Each interval holds by itself. If you look for a problem in which two policies differ, take a higher ``level``:
+        1 − 0.05/m for m runs.
+        """
+        return {key: run.difference(policy, other, t, level=level) for key, run in self.runs.items()}
 
     # ---- other forms -----------------------------------------------------------------------------------
     def to_arrow(self) -> pa.Table:
@@ -113,20 +149,46 @@ class Study:
         return import_optional("polars", "frames of polars").from_arrow(self.to_arrow())
 
     def to_xarray(self) -> Any:
-        """All runs as one xarray data set: the dimensions of :meth:`Run.to_xarray`, and ``problem`` and ``metric``."""
-        xarray = import_optional("xarray", "data sets of xarray")
-        parts = [
-            run.to_xarray().expand_dims(problem=[problem], metric=[metric])
-            for (problem, metric), run in self.runs.items()
-        ]
-        return xarray.combine_by_coords(parts)
+        """All runs as one xarray data set: the dimensions of :meth:`Run.to_xarray`, and ``problem`` and ``metric``.
 
-    def plot(self, *, policies: Sequence[str] | None = None, path: str | Path | None = None) -> NDArray[np.object_]:
+        ``arm`` has the arms of all problems, and numbers of arms that a problem does not have are NaN.
+        """
+        xarray = import_optional("xarray", "data sets of xarray")
+        runs = self.runs.values()
+        times = sorted({t for run in runs for t in run.checkpoints})
+        arms = list(dict.fromkeys(name for run in runs for name in run.names))
+        variables: dict[str, Any] = {}
+        for (problem, metric), run in self.runs.items():
+            place = self.problems.index(problem), self.metrics.index(metric)
+            for name, (axes, values) in run.labelled_arrays(times, arms).items():
+                empty = np.full((len(self.problems), len(self.metrics), *values.shape), np.nan)
+                variables.setdefault(name, (("problem", "metric", *axes), empty))[1][place] = values
+        return xarray.Dataset(
+            variables,
+            {
+                "problem": list(self.problems), "metric": list(self.metrics), "policy": list(self.policies),
+                "trial": list(self.trials), "t": times, "arm": arms,
+            },
+        )  # fmt: skip
+
+    def plot(
+        self,
+        axes: Any = None,
+        *,
+        column: str = "regret",
+        policies: Sequence[str] | None = None,
+        title: str | None = None,
+        path: str | Path | None = None,
+    ) -> NDArray[np.object_]:
         """Draw the regret of every problem (rows) and metric (columns) in small pictures; returns their axes.
 
         Parameters
         ----------
+        axes : a table of axes to draw on, with a row for each problem and a column for each metric, such as
+            ``plt.subplots(2, 3, squeeze=False)[1]``; by default those of a new figure.
+        column : ``"regret"``, or ``"arm_regret"``, the cumulative regret to the best single arm.
         policies : the policies to draw; by default all.
+        title : a title above all pictures.
         path : a file to which the picture is written, if given.
         """
         from pmbandits._plot_style import pyplot_in_library_style, save_figure
@@ -134,19 +196,26 @@ class Study:
 
         rows, columns = len(self.problems), len(self.metrics)
         with pyplot_in_library_style() as plt:
-            size = (3.1 * columns + 1.6, 2.5 * rows + 0.3)
-            _, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col")
+            if axes is None:
+                size = (3.1 * columns + 1.6, 2.5 * rows + 0.3)
+                axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col")[1]
+            made: NDArray[np.object_] = np.atleast_1d(np.asarray(axes, dtype=object))
+            if made.size != rows * columns:
+                raise ValueError(f"axes must be a table of {rows} × {columns} axes, got {made.size} in all.")
+            made = made.reshape(rows, columns)
             for (problem, metric), run in self.runs.items():
                 i, j = self.problems.index(problem), self.metrics.index(metric)
-                ax = plot_regret(run, axes[i, j], policies=policies, title=f"{problem}: {metric}")
+                ax = plot_regret(run, made[i, j], column=column, policies=policies, title=f"{problem}: {metric}")
                 ax.set_xlabel("rounds" if i == rows - 1 else "")
-                ax.set_ylabel("regret per round" if j == 0 else "")
+                if j > 0:
+                    ax.set_ylabel("")
                 legend = ax.get_legend()
                 if legend is not None and (i, j) != (0, columns - 1):
                     legend.remove()
-        if path is not None:
-            save_figure(axes[0, 0].figure, path)
-        made: NDArray[np.object_] = axes
+            figure = made[0, 0].get_figure(root=True)
+            if title is not None:
+                figure.suptitle(title)
+        save_figure(figure, path)
         return made
 
     def save(self, folder: str | Path) -> None:
@@ -189,7 +258,10 @@ class CostEstimate:
     Attributes
     ----------
     rows : one for each problem, metric, policy and horizon: trials, rounds, rows of the result, and seconds.
-    seconds : about how long all of it takes on the workers, from short trials of each policy.
+    workers : how many workers the seconds are for.
+    seconds : about how long all of it takes on these workers if nothing else keeps them busy, without compiling. It is
+        worked out from at most a quarter of a second of play for each row.
+    cpu_seconds : the computing time of all workers together.
 
     Examples
     --------
@@ -199,13 +271,18 @@ class CostEstimate:
     300
     """
 
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self.rows = rows
+    def __init__(self, rows: list[dict[str, Any]], workers: int) -> None:
+        self.rows, self.workers = rows, workers
 
     @property
     def seconds(self) -> float:
-        """About how long all of it takes, in seconds."""
+        """About how long all of it takes on the workers, in seconds."""
         return float(sum(row["seconds"] for row in self.rows))
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The computing time of all workers together, in seconds."""
+        return float(sum(row["seconds"] * min(self.workers, row["trials"]) for row in self.rows))
 
     def __str__(self) -> str:
         heads = list(self.rows[0])
@@ -213,7 +290,14 @@ class CostEstimate:
                  for row in self.rows]  # fmt: skip
         right = [place for place, head in enumerate(heads) if head not in ("problem", "metric", "policy")]
         table = _text_tables.aligned_columns([tuple(heads), *map(tuple, lines)], right, rule=True)
-        return "\n".join([*table, f"In all about {self.seconds:.3g} seconds. Nothing was played for the result."])
+        workers = f"{self.workers} worker{'s' * (self.workers > 1)}"
+        return "\n".join(
+            [
+                *table,
+                f"In all about {self.seconds:.3g} seconds on {workers}, or {self.cpu_seconds:.3g} CPU seconds, without "
+                "compiling. Nothing was played for the result.",
+            ]
+        )
 
     __repr__ = __str__
 

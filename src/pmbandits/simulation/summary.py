@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.5, 0.95)
 COLUMN_HEADS = (
     "policy", "rounds", "trials", "mean regret", "95 % interval", "median", "1 in 20 above", "played (%)",
-    "mixture (%)", "s/trial", "rounds/s",
+    "mixture (%)", "s/trial", "rounds/s", "arm regret",
 )  # fmt: skip
+# By the keys of ``rows``, the columns of the table that show them.
+_HEAD_OF_KEY = {
+    "t": "rounds", "regret": "mean regret", "low": "95 % interval", "high": "95 % interval", "q50": "median",
+    "q95": "1 in 20 above", "pulls": "played (%)", "mixture": "mixture (%)", "arm_regret": "arm regret",
+    "seconds": "s/trial", "rounds_per_second": "rounds/s",
+}  # fmt: skip
+CHOSEN_ONLY_COLUMNS = frozenset({"arm regret"})  # shown if they are asked for
 STUDY_HEADS = ("problem", "metric")  # of a study, before the others
 TIME_COLUMNS = frozenset({"s/trial", "rounds/s"})  # these differ from run to run
 # left out below 80 columns
@@ -114,9 +121,10 @@ class Summary:
         named = STUDY_HEADS if "problem" in self.rows[0] else ()
         heads = (*named, *COLUMN_HEADS)
         if columns is not None:
-            kept = [heads.index(_validation.check_choice("column", name, heads)) for name in columns]
+            kept = [heads.index(_validation.check_choice("column", _HEAD_OF_KEY.get(x, x), heads)) for x in columns]
         else:
-            kept = [k for k, head in enumerate(heads) if not (narrow and head in WIDE_ONLY_COLUMNS)]
+            left_out = CHOSEN_ONLY_COLUMNS | (WIDE_ONLY_COLUMNS if narrow else frozenset())
+            kept = [k for k, head in enumerate(heads) if head not in left_out]
         lines = [heads, *((*(row[name] for name in named), *_text_cells_of_row(row)) for row in self.rows)]
         right = tuple(place for place, k in enumerate(kept) if heads[k] not in ("policy", *STUDY_HEADS))
         parts = [SummaryTable(self.title, [tuple(line[k] for k in kept) for line in lines], right)]
@@ -173,7 +181,7 @@ class Summary:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, without those of computing time, which differ from run to run."""
         heads = (*(STUDY_HEADS if "problem" in self.rows[0] else ()), *COLUMN_HEADS)
-        return tuple(head for head in heads if head not in TIME_COLUMNS)
+        return tuple(head for head in heads if head not in TIME_COLUMNS | CHOSEN_ONLY_COLUMNS)
 
     def markdown(self, *, columns: Sequence[str] | None = None) -> str:
         """The tables in Markdown; ``columns`` are those of the first table that you want, by default all."""
@@ -187,8 +195,10 @@ class Summary:
         Parameters
         ----------
         label : the label of the first table. The second one gets the same with ``-pairs`` at its end.
-        columns : the columns of the first table that you want, in your order; by default :attr:`columns`, all but those
-            of computing time. So the same run always gives the same table.
+        columns : the columns of the first table that you want, in your order: heads of the table such as
+            ``"mean regret"``, or keys of ``rows`` such as ``"regret"``. ``"arm_regret"`` is the cumulative regret to
+            the best single arm, which is shown only if you ask for it. The default is :attr:`columns`, all but those of
+            computing time. So the same run always gives the same table.
         """
         ends = ("", "-pairs") if label else ("", "")
         return "\n\n".join(
@@ -218,6 +228,7 @@ def _text_cells_of_row(row: dict[str, Any]) -> tuple[str, ...]:
         _shares_text(row["mixture"]),
         "–" if np.isnan(row["seconds"]) else f"{row['seconds']:.3g}",
         "–" if np.isnan(row["seconds"]) else format_si(row["rounds_per_second"]),
+        "–" if np.isnan(row["arm_regret"]) else f"{row['arm_regret']:.3g}",
     )
 
 
@@ -228,6 +239,11 @@ def _interval_text(low: float, high: float) -> str:
 def _shares_text(shares: Sequence[float]) -> str:
     text = " ".join(f"{100 * share:.1f}" for share in shares[:6])
     return text + (" …" if len(shares) > 6 else "")
+
+
+def _mean_arm_regret(run: Run, policy: str, horizon: int, c: int) -> float:
+    """The mean of the cumulative regret to the best single arm at a checkpoint; NaN where arms change."""
+    return float(run.column("arm_regret", policy, horizon)[1][:, c].mean()) if run.is_stationary else float("nan")
 
 
 def summarise_run(run: Run, t: int | None) -> Summary:
@@ -255,6 +271,7 @@ def summarise_run(run: Run, t: int | None) -> Summary:
                     "standard_error": standard_error(regret[:, c]),
                     **{f"q{round(100 * q):02d}": float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
                     "pulls": (run.column("pulls", label, horizon)[1][:, c] / at).mean(axis=0).tolist(),
+                    "arm_regret": _mean_arm_regret(run, label, horizon, c),
                     "mixture": run.column("mixture", label, horizon)[1][:, c].mean(axis=0).tolist(),
                     "seconds": seconds,
                     "rounds_per_second": horizon / max(seconds, 1e-9),  # NaN if the time was not kept
