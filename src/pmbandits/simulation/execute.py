@@ -34,7 +34,11 @@ from pmbandits.simulation.study import (
 )
 from pmbandits.simulation.workers import make_trial_player, numbered_entries, play_missing_trials, resolve_n_jobs
 from pmbandits.state.fields import PHASE_ENDS
+from pmbandits.state.timing import Stopwatch
 
+ESTIMATE_SECONDS = 0.25  # of play for each policy, horizon, problem and metric, from which costs are estimated
+SHORT_SECONDS = 0.02  # so long, trials are played twice, because the first loads what it needs
+FIRST_ROUNDS = 64
 BACKENDS = ("threads", "processes", "dask")
 T = TypeVar("T")
 Several = Sequence[T] | Mapping[str, T]
@@ -211,9 +215,8 @@ def simulate(
     experiments = list(made.values())
     if dry_run:
         names = ("problem", "metric") if several else ()
-        return CostEstimate(
-            [dict(zip(names, key, strict=False)) | row for key, x in made.items() for row in estimate_cost(x, jobs)]
-        )
+        rows = [dict(zip(names, key, strict=False)) | row for key, x in made.items() for row in estimate_cost(x, jobs)]
+        return CostEstimate(rows, jobs)
     results: Results = {}
     if out is not None:
         if seed is None:
@@ -226,7 +229,13 @@ def simulate(
             for number, experiment in enumerate(experiments):
                 _write_spec(folder / f"spec{f'-{number}' if several else ''}.json", experiment)
             results = _read_finished_trials(journal, experiments)
-            play_missing_trials(experiments, results, jobs, backend, progress, journal)
+            try:
+                play_missing_trials(experiments, results, jobs, backend, progress, journal)
+            except KeyboardInterrupt:
+                count = sum(len(x.entries) * len(x.trials) for x in experiments)
+                raise KeyboardInterrupt(
+                    f"Stopped. {len(results):,} of {count:,} trials are in {str(out)!r}; the same call goes on."
+                ) from None
             found = assemble_study(made, results)
             if several:
                 found.save(folder)
@@ -284,20 +293,10 @@ def _write_spec(path: Path, experiment: Experiment) -> None:
 
 
 def estimate_cost(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
-    """Estimate rounds, rows and seconds of each policy on this many workers, from two short trials of each."""
+    """Estimate rounds, rows and seconds of each policy on this many workers, from short trials of each."""
     rows = []
     for entry in experiment.entries:
-        short = sorted({min(entry.horizon, n) for n in (500, 2_000)})
-        seconds = []
-        for n in short:
-            player = make_trial_player(entry, experiment.timeline, experiment.seed, np.array([n], dtype=np.int64))
-            player.play(0)  # the first warms up
-            seconds.append(min(player.play(trial).seconds for trial in (1, 2)))
-        growth = 1.0
-        if len(short) > 1:
-            growth = float(np.clip(np.log(seconds[1] / seconds[0]) / np.log(short[1] / short[0]), 0.5, 2.2))
-        one = seconds[-1] * (entry.horizon / short[-1]) ** growth
-        count = len(experiment.trials)
+        one, count = _seconds_of_a_trial(experiment, entry), len(experiment.trials)
         rows.append(
             {
                 "policy": entry.label,
@@ -309,3 +308,19 @@ def estimate_cost(experiment: Experiment, jobs: int) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _seconds_of_a_trial(experiment: Experiment, entry: PolicyAtHorizon) -> float:
+    """Estimate the seconds of one trial from shorter ones, each twice as long as the last, until they took a while."""
+    rounds: list[int] = []
+    seconds: list[float] = []
+    clock = Stopwatch()
+    while not rounds or (rounds[-1] < entry.horizon and clock.seconds < ESTIMATE_SECONDS):
+        rounds.append(min(entry.horizon, 2 * rounds[-1] if rounds else FIRST_ROUNDS))
+        checkpoints = np.array(rounds[-1:], dtype=np.int64)
+        player = make_trial_player(entry, experiment.timeline, experiment.seed, checkpoints)
+        seconds.append(min(player.play(trial).seconds for trial in range(1 if clock.seconds > SHORT_SECONDS else 2)))
+    growth = 1.0  # of the seconds with the rounds, as an exponent
+    if len(rounds) > 1:
+        growth = float(np.clip(np.log(seconds[-1] / seconds[-2]) / np.log(rounds[-1] / rounds[-2]), 0.5, 2.2))
+    return seconds[-1] * (entry.horizon / rounds[-1]) ** growth
