@@ -342,13 +342,17 @@ class Vet:
 
     def compute_requirements(self) -> None:
         e = self.e * max(1.0, math.log(self.t))
-        played = (self.a if self.shape == "convex" else self.b) @ self.above
-        self.phi = phi(self.h, self.points, played, e)
-        slope = self.slopes(self.a if self.shape == "convex" else self.b, e)
-        lag = self.b * self.window_end - self.pulls
+        played = self.b if self.shape == "concave" else self.a
+        self.phi = phi(self.h, self.points, played @ self.above, e)
+        slope = self.slopes(played, e)
+        lag = self.lag()
         behind = int(np.flatnonzero(lag >= lag.max() - 1e-9)[0])
         self.level = float(slope[behind] if self.shape == "concave" else self.a @ slope)
         self.worth = self.value(self.a)
+
+    def lag(self) -> Floats:
+        """How far the arms are behind their shares at the end of the window, or 100 rounds from now if it is later."""
+        return self.b * min(self.window_end, int(self.pulls.sum()) + 100) - self.pulls
 
     # ---- the index ----
     def top_for(self, i: int) -> float:
@@ -376,19 +380,55 @@ class Vet:
         self.index[i] = n * self.far[i] + math.log(n)
 
     def distance(self, i: int) -> float:
-        x = np.asarray(self.rewards[i])
-        far = math.inf
-        if self.shape != "concave" and self.value(np.eye(self.n_arms)[i]) >= self.worth - 1e-12:
-            return 0.0  # also where the two are equal but for rounding
-        if self.shape != "convex":
-            values = np.interp(x, self.points, self.phi)
-            shares = np.full(x.size, 1.0 / x.size)
-            far = kl_inf(values, shares, self.level, self.top_for(i)) / self.caution
-            if self.caution < 1.0:
-                far = min(far, kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i))))
-        if self.shape != "concave":
-            far = min(far, self.kl_to_required_utility(i))
+        if self.shape == "concave":
+            return self.kl_to_required_slope(i)
+        if self.shape == "convex":
+            own = self.value(np.eye(self.n_arms)[i])
+            return (
+                0.0 if own >= self.worth - 1e-12 else self.kl_to_required_utility(i)
+            )  # also if equal but for rounding
+        if isinstance(self.support, Binary):
+            return self.coin_to_improve(i)
+        self.set_requirements_by_chord(i)
+        return min(self.kl_to_required_slope(i), 1.0, self.kl_to_required_utility(i))
+
+    def kl_to_required_slope(self, i: int) -> float:
+        top, x = self.top_for(i), np.asarray(self.rewards[i])
+        if isinstance(self.support, Binary):
+            mean = float(self.b @ self.above[:, 0])
+            if self.phi[1] == 0.0 and self.h(min(mean + self.e * max(1.0, math.log(self.t)), 1.0)) == self.h(mean):
+                return math.inf  # h is flat there
+        elif not isinstance(self.support, Real) and top - self.level <= 1e-12 * (abs(top) + abs(self.level)):
+            return math.inf  # nothing on the support has a larger slope
+        values, shares = np.interp(x, self.points, self.phi), np.full(x.size, 1.0 / x.size)
+        far = kl_inf(values, shares, self.level, top) / self.caution
+        if self.caution < 1.0:
+            far = min(far, kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i))))
         return far
+
+    def set_requirements_by_chord(self, i: int) -> None:
+        """Neither shape: Φ at the mixture of a and arm i with the share that the arm had, and λ for it to beat a."""
+        share = min(self.evidence(i) / self.t, 1.0)
+        own = survival(self.points, self.rewards[i])
+        above = self.a @ self.above + share * (own - self.a @ self.above)
+        self.phi = phi(self.h, self.points, above, 0.5 / self.t * max(1.0, math.log(self.t)))
+        lack = self.worth - utility(self.h, self.points, above)
+        mean = float(np.mean(np.interp(self.rewards[i], self.points, self.phi)))
+        self.level = mean + (lack if abs(lack) > 1e-13 else 0.0) / share
+
+    def coin_to_improve(self, i: int) -> float:
+        """Neither shape, 0/1 rewards: the nearest mean at or beyond one that has more utility than what is played."""
+        p, played, best = float(np.mean(self.rewards[i])), float(self.a @ self.above[:, 0]), math.inf
+        for better in (
+            self.means[(self.at_means > self.worth + 1e-12) & (self.means < played)][::-1],
+            self.means[(self.at_means > self.worth + 1e-12) & (self.means > played)],
+        ):
+            if better.size:
+                step = math.copysign(self.means[1], played - better[0])
+                worse = played if abs(better[0] - played) < abs(step) else float(better[0]) + step
+                q = float(brentq(lambda u: self.h(u) - self.worth - 1e-12, worse, better[0], xtol=1e-15))
+                best = min(best, 0.0 if (p - q) * (q - played) >= 0.0 else coin_kl(p, q))
+        return best
 
     def kl_to_required_utility(self, i: int) -> float:
         x = np.asarray(self.rewards[i])
@@ -417,7 +457,7 @@ class Vet:
                 return Decision(tuple(map(int, below)), least < self.threshold - size)
             first = index[below] <= least + near * max(1.0, abs(least))
             return Decision((int(np.argmin(index)),), first.sum() == 1 and least < self.threshold - size)
-        lag = self.b * self.window_end - self.pulls
+        lag = self.lag()
         tied = np.flatnonzero(lag >= lag.max() - 1e-9)
         others = lag[lag < lag.max() - 1e-9]
         sure = least > self.threshold + size and not (others > lag.max() - NEAR).any()

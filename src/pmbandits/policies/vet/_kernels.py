@@ -1,4 +1,4 @@
-"""Kernels of Vet: the best mixture, the shares to reach next, and which arms left out must be tried again.
+"""Kernels of Vet: the best mixture, the shares to reach next, and when to look at all rewards again.
 
 The rule is written out in ``policies/vet/vet.py``; here are its parts, compiled.
 """
@@ -12,7 +12,6 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
-from pmbandits.estimates._utility import share_of_ones
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._constraints import fill_linear_maximiser, fill_linear_maximiser_within_rows, keeps_limits
 from pmbandits.mixtures._continuous_search import (
@@ -21,20 +20,12 @@ from pmbandits.mixtures._continuous_search import (
     set_to_best_feasible_vertex,
 )
 from pmbandits.mixtures._index import TIE
-from pmbandits.mixtures._kl_inf import (
-    UNREACHABLE_KL,
-    bernoulli_kl_inf,
-    kl_inf_and_multiplier,
-    kl_inf_dual_and_slope,
-    kl_to_reach_utility,
-    range_of_means_with_utility,
-)
+from pmbandits.mixtures._kl_inf import nearest_mean_with_utility, range_of_means_with_utility
 from pmbandits.mixtures._survival_table import (
     choose_table_knots,
     fill_h_slopes_by_cell,
     fill_mixture_survival_on_table,
     fill_survival_rows,
-    knot_cell_of,
     maximise_in_place_on_table,
     slope_towards_arm,
     table_utility,
@@ -43,51 +34,21 @@ from pmbandits.mixtures._survival_table import (
     utility_scale_of_table,
     value_on_table,
 )
-from pmbandits.mixtures._tracking import n_elapsed_rounds, n_pulls_or_rewards
-from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of
-from pmbandits.state.fields import own_field
-from pmbandits.state.linking import shared, step
-from pmbandits.state.numba_types import State, state
-
-unpack = state(
-    window_end=int,  # the round at which to look again
-    next_look=int,  # or the number of rewards
-    looked=int,  # rewards at the last look
-    level=float,  # λ, the slope that an arm needs to deserve a place
-    top=float,  # the largest Φ on the support
-    worth=float,  # the utility of what is played
-    steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
-    first_good=float,  # the least mean with the utility of what is played
-    last_good=float,  # and the largest
-    threshold=float,  # log(n*/K): arms with a smaller index are tried
-    pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
-    within=float,  # the variance of rewards around the mean of their arm, of all arms together
-    caution=float,  # what rewards count that would lie where the arm has not been seen to reach
-    # At the knots of the survival table: the survival of what is played, Φ, and working space.
-    played_survival=own_field(float, "knot_capacity", "saved", "0 … 1"),
-    phi=own_field(float, "knot_capacity", "saved"),
-    knot_scratch=own_field(float, "knot_capacity", "scratch"),
-    target_shares=own_field(float, "n_arms", "saved", "0 … 1"),  # the shares to have when the window ends
-    required_slope=own_field(float, "n_limited", "saved"),  # within limits: the slope that an arm needs for a place,
-    required_utility=own_field(float, "n_limited", "saved"),  # and the utility that it must have alone
-    left_out=own_field(int, "n_arms", "saved", "0 … 1"),  # 1 for arms that have no place in the mixture
-    vet_index=own_field(float, "n_arms", "saved", "any"),  # the index of an arm that is left out,
-    vetted_pulls=own_field(int, "n_arms", "saved", "0 … pulls"),  # and its pulls and rewards when that was found
-    vetted_n_rewards=own_field(int, "n_arms", "saved", "0 … n_rewards"),
-    kl_inf_root=own_field(float, "n_arms", "saved"),  # where the divergence was found, to start there next time
-    kl_inf_start_knot=own_field(int, "n_arms", "saved", "0 … knot_capacity"),  # and for metrics that are not concave
-    # K_inf of the arm at utility ``kl_inf_bound_utility`` is at least ``kl_inf_lower_bound``,
-    kl_inf_lower_bound=own_field(float, "n_arms", "saved cleared", "any"),
-    kl_inf_bound_utility=own_field(float, "n_arms", "saved cleared"),
-    # with so many rewards; 0: unknown
-    kl_inf_bound_n_rewards=own_field(int, "n_arms", "saved cleared", "0 … n_rewards"),
+from pmbandits.mixtures._tracking import n_elapsed_rounds
+from pmbandits.policies.vet._index import (
+    chord_share,
+    fill_influence,
+    slope_step_of_requirements,
+    unpack,
+    update_vet_index,
+    vet_slope_step,
 )
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of
+from pmbandits.state.linking import shared, step
+from pmbandits.state.numba_types import State
 
-
-@step("state -> float")
-def vet_slope_step(s: State) -> float:
-    """Half the distance over which slopes of h are taken."""
-    return 0.5 / n_elapsed_rounds(s)
+MIN_GAIN = 1e-9  # a mixture is better if it gains more than this part of the largest utility
+LOOK_AHEAD = 100  # rounds: arms are pulled for the shares to have by then, or when the window ends if that is sooner
 
 
 @shared("state -> none")
@@ -101,6 +62,35 @@ def set_mix_to_best_single_arm(s: State) -> None:
             chosen = i
     fill_array_with(s.mix, 0.0)
     s.mix[chosen] = 1.0
+
+
+@shared("state -> none")
+def improve_mix_by_chords(s: State) -> None:
+    """Neither shape: move ``s.mix`` to the best mixture of it and one arm, with any share of a grid, if that is better.
+
+    A climb stops where no small step helps. This looks beyond, along the straight line (the chord) to each arm.
+    """
+    cells = s.n_knots - 1
+    above, trial = np.empty(cells), np.empty(cells)
+    for _ in range(3):
+        fill_mixture_survival_on_table(s, s.mix, above)
+        best = utility_of_survival(s.h, s.knots, above, s.n_knots) + MIN_GAIN * utility_scale_of_table(s)
+        arm, best_share = -1, 0.0
+        for i in range(s.n_arms):
+            share, turn = 1.0, 0
+            while s.mix[i] < 1.0 and share > chord_share(s, i, turn):
+                share = chord_share(s, i, turn)
+                for c in range(cells):
+                    trial[c] = above[c] + share * (s.survival_rows[i, c] - above[c])
+                value = utility_of_survival(s.h, s.knots, trial, s.n_knots)
+                if value > best:
+                    best, arm, best_share = value, i, share
+                turn += 1
+        if arm < 0:
+            return
+        for i in range(s.n_arms):
+            s.mix[i] *= 1.0 - best_share
+        s.mix[arm] += best_share
 
 
 @shared("state, float, float -> none")
@@ -117,6 +107,8 @@ def set_mix_to_best_mixture(s: State, slope_step: float, goal: float) -> None:
         set_mix_to_best_single_arm(s)
     else:
         set_mix_by_multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
+        if s.n_limited == 0:
+            improve_mix_by_chords(s)
     total, t, rest = 0.0, float(n_elapsed_rounds(s)), s.mix.copy()
     for i in range(k):
         if rest[i] * t < 1.0:
@@ -170,60 +162,16 @@ def fill_target_shares_in_proportion(s: State, low: FloatArray) -> None:
         s.target_shares[i] = max(scale * s.mix[i], low[i])
 
 
-@step("state, int -> float")
-def expected_reach_of_rewards_in_std(s: State, i: int) -> float:
-    """How many standard deviations from its mean the rewards of an arm may be expected to reach."""
-    n = float(s.n_rewards[i])
-    return math.sqrt(2.0 * math.log(n)) + 2.0 / math.sqrt(n)
-
-
-@step("state, int -> float", unpack)
-def shrunk_std(s: State, i: int) -> float:
-    """The standard deviation of arm i's rewards, drawn a little towards that of all arms together."""
-    return math.sqrt((s.n_rewards[i] * s.row_variance[i] + 2.0 * s.within) / (s.n_rewards[i] + 1.0))
-
-
-@shared("state, int, float -> float", unpack)
-def max_influence_within(s: State, i: int, reach: float) -> float:
-    """The largest Φ within a distance of the mean of arm i, or at one of its rewards."""
-    mean, last, place = s.sums[i] / s.n_rewards[i], s.n_knots - 1, s.row_knots[i]
-    low, high = mean - reach, mean + reach
-    top = max(s.phi[place[0]], s.phi[place[s.row_size[i] - 1]])
-    if s.metric_shape == CONCAVE:  # then Φ is convex, and so largest at one end
-        if low <= s.knots[0]:
-            top = max(top, s.phi[0])
-        if high >= s.knots[last]:
-            top = max(top, s.phi[last])
-    else:
-        for j in range(s.row_size[i]):
-            top = max(top, s.phi[place[j]])
-        for c in range(s.n_knots):
-            if s.knots[c] >= low and s.knots[c] <= high:
-                top = max(top, s.phi[c])
-    for end in (low, high):
-        if end > s.knots[0] and end < s.knots[last]:
-            c = knot_cell_of(s.knots, s.n_knots, end)
-            part = (end - s.knots[c]) / (s.knots[c + 1] - s.knots[c])
-            top = max(top, s.phi[c] + part * (s.phi[c + 1] - s.phi[c]))
-    return top
-
-
-@shared("state, int -> float", unpack)
-def max_reachable_influence(s: State, i: int) -> float:
-    """The largest Φ that arm i can reach: on the whole support, or as far as σ allows if that has no ends."""
-    return s.top if s.bounded == 1 else max_influence_within(s, i, s.pad * expected_reach_of_rewards_in_std(s, i))
-
-
-@step("state, int -> float", unpack)
-def required_slope(s: State, i: int) -> float:
-    """The slope that arm i needs to deserve a place (for 0/1 rewards: the mean)."""
-    return s.level if s.n_limited == 0 else s.required_slope[i]
-
-
-@step("state, int -> float", unpack)
-def required_utility(s: State, i: int) -> float:
-    """The utility that arm i needs by itself to deserve a place."""
-    return s.worth if s.n_limited == 0 else s.required_utility[i]
+@shared("state -> int", unpack)
+def arm_furthest_behind_target(s: State) -> int:
+    """The arm that is furthest behind the share that it is to have when the window ends, or 100 rounds from now."""
+    end = min(s.window_end, s.t + LOOK_AHEAD)
+    arm, most = 0, s.target_shares[0] * end - s.pulls[0]
+    for i in range(1, s.n_arms):
+        lag = s.target_shares[i] * end - s.pulls[i]
+        if lag > most + 1e-9:
+            arm, most = i, lag
+    return arm
 
 
 @shared("state, floats, floats -> none")
@@ -260,138 +208,16 @@ def fill_required_utilities_within_limits(s: State) -> None:
                 s.required_utility[i] = min(s.required_utility[i], s.row_utility[i] + behind / s.corners[c, i])
 
 
-@shared("state, int -> float", unpack)
-def kl_to_deserve_place(s: State, i: int) -> float:
-    """D of an arm: how little its distribution must change to deserve a place. Its row must be up to date.
-
-    Where it is plainly on one side of what the threshold needs, the answer is only known to lie on that side.
-    """
-    if s.storage_mode == BINARY:
-        return bernoulli_kl_to_deserve_place(s, i)
-    n = float(n_pulls_or_rewards(s, i))
-    need = max(s.threshold - math.log(n), 0.0) / n
-    least = kl_to_required_slope(s, i, need) if s.metric_shape != CONVEX else np.inf
-    if s.metric_shape != CONCAVE and least >= need:
-        least = min(least, kl_to_required_utility(s, i, need))
-    return least
-
-
-@shared("state, int -> float", unpack)
-def bernoulli_kl_to_deserve_place(s: State, i: int) -> float:
-    """D of an arm that pays 0 or 1."""
-    level, worth, first, last = required_slope(s, i), required_utility(s, i), s.first_good, s.last_good
-    if s.n_limited > 0 and s.metric_shape != CONCAVE:
-        first, last = range_of_means_with_utility(s.h, worth)
-    return bernoulli_kl_inf(s.h, s.metric_shape, share_of_ones(s, i), level, s.steep, worth, first, last)
-
-
-@shared("state, int, float -> float", unpack)
-def kl_to_required_slope(s: State, i: int, need: float) -> float:
-    """The least relative entropy for the slope of the utility towards an arm to become λ.
-
-    It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
-    of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
-    """
-    share, place, used, level = s.row_weights[i], s.row_knots[i], s.row_size[i], required_slope(s, i)
-    anywhere = max_reachable_influence(s, i)
-    near = (
-        max_influence_within(s, i, shrunk_std(s, i) * expected_reach_of_rewards_in_std(s, i))
-        if s.caution < 1.0
-        else anywhere
-    )
-    least, s.kl_inf_root[i] = kl_inf_and_multiplier(
-        share, place, used, s.phi, level, near, s.kl_inf_root[i], need, s.knot_scratch
-    )
-    if least <= 0.0 or near >= anywhere:
-        return least
-    if least >= UNREACHABLE_KL:  # nothing within its reach is enough
-        least, s.kl_inf_root[i] = kl_inf_and_multiplier(
-            share, place, used, s.phi, level, anywhere, s.kl_inf_root[i], need * s.caution, s.knot_scratch
-        )
-        return least / s.caution
-    largest = 1.0 / (anywhere - level)
-    if s.kl_inf_root[i] <= largest or (least >= need and s.kl_inf_root[i] * s.caution <= largest):
-        return least
-    value, slope = kl_inf_dual_and_slope(share, place, used, s.phi, level, largest)
-    return min(least, value / s.caution) if slope >= 0.0 else least
-
-
-@step("state, int, float, float -> float and int", unpack)
-def search_kl_to_reach_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
-    """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
-    share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
-    own, row, played, first = s.row_utility[i], s.survival_rows[i], s.played_survival, s.kl_inf_start_knot[i]
-    return kl_to_reach_utility(
-        s.h, s.knots, row, played, s.n_knots, share, place, used, own, worth, slope_step, need, first
-    )
-
-
-@shared("state, int, float -> float", unpack)
-def kl_to_required_utility(s: State, i: int, need: float) -> float:
-    """The least relative entropy for an arm by itself to reach the utility of what is played.
-
-    The more is played, the further. So if the arm is far enough, that is remembered, from a little less than what is
-    played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
-    played has less utility than that, or more is needed.
-    """
-    own, played = s.row_utility[i], required_utility(s, i)
-    if (
-        s.kl_inf_bound_n_rewards[i] == s.n_rewards[i]
-        and played >= s.kl_inf_bound_utility[i]
-        and s.kl_inf_lower_bound[i] >= need
-    ):
-        return s.kl_inf_lower_bound[i]
-    goal = played
-    if own >= goal:
-        return 0.0
-    divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, goal, need)
-    if divergence < need:
-        return divergence
-    # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
-    goal -= 0.5 * (1.0 - math.sqrt(need / divergence)) * (goal - own)
-    less, start = search_kl_to_reach_utility(s, i, goal, need)
-    s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
-    if less >= need:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal, less, start
-    else:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = played, divergence
-    return divergence
-
-
-@shared("state, int -> float", unpack)
-def update_vet_index(s: State, i: int) -> float:
-    """Update the index of an arm, n·D + log n, in ``s.vet_index``. Returns D."""
-    n = float(n_pulls_or_rewards(s, i))
-    s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
-    divergence = kl_to_deserve_place(s, i) if math.log(n) < s.threshold else np.inf
-    s.vet_index[i] = n * divergence + math.log(n)
-    return divergence
-
-
-@shared("state -> int", unpack)
-def arm_furthest_behind_target(s: State) -> int:
-    """The arm that is furthest behind the share that it is to have when the window ends."""
-    arm, most = 0, s.target_shares[0] * s.window_end - s.pulls[0]
-    for i in range(1, s.n_arms):
-        lag = s.target_shares[i] * s.window_end - s.pulls[i]
-        if lag > most + 1e-9:
-            arm, most = i, lag
-    return arm
-
-
 @shared("state, float -> none", unpack)
 def set_requirements_for_place(s: State, slope_step: float) -> None:
     """Compute what an arm needs to deserve a place: Φ, λ and the utility of what is played."""
     fill_mixture_survival_on_table(s, s.mix, s.played_survival)
     s.worth = utility_of_survival(s.h, s.knots, s.played_survival, s.n_knots)
-    if s.metric_shape != CONVEX:
+    if s.metric_shape == CONCAVE:
         fill_mixture_survival_on_table(s, s.target_shares, s.played_survival)
     steep = np.empty(s.n_knots)
     fill_h_slopes_by_cell(s, s.played_survival, slope_step, s.knot_scratch, steep)
-    s.phi[0], s.top = 0.0, 0.0
-    for c in range(s.n_knots - 1):
-        s.phi[c + 1] = s.phi[c] + steep[c]
-        s.top = max(s.top, s.phi[c + 1])
+    fill_influence(s, steep)
     if s.metric_shape == CONCAVE:  # λ: the slope of the arm that is furthest behind; it is the one that is pulled
         level = slope_towards_arm(s, steep, arm_furthest_behind_target(s))
     else:
@@ -424,8 +250,13 @@ def set_requirements_as_means(s: State, slope: float, slope_step: float) -> None
     s.level = s.level / slope if slope != 0.0 else s.played_survival[0]
     for i in range(s.n_limited):
         s.required_slope[i] = s.required_slope[i] / slope if slope != 0.0 else s.played_survival[0]
-    if s.metric_shape != CONCAVE:
+    if s.metric_shape == CONVEX or s.n_limited > 0:
         s.first_good, s.last_good = range_of_means_with_utility(s.h, s.worth)
+    elif s.metric_shape != CONCAVE:
+        mean, more = s.played_survival[0], s.worth + TIE * max(1.0, abs(s.worth))
+        s.first_good = nearest_mean_with_utility(s.h, mean, more, False)
+        upper = nearest_mean_with_utility(s.h, mean, more, True)
+        s.last_good = upper if upper >= 0.0 else 2.0
 
 
 @shared("state -> none", unpack)
@@ -449,7 +280,7 @@ def update_mixture_shares_and_indices(s: State) -> None:
     goal = 0.02 * utility_scale_of_table(s) / t
     set_mix_to_best_mixture(s, slope_step, goal)
     fill_target_shares(s, s.window_end, slope_step, goal)
-    set_requirements_for_place(s, slope_step * max(1.0, math.log(t)))
+    set_requirements_for_place(s, slope_step_of_requirements(s))
     members = 0
     for i in range(k):
         s.left_out[i] = 1 if s.mix[i] == 0.0 else 0

@@ -10,11 +10,12 @@ from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._certifying import arm_to_certify_if_due
 from pmbandits.mixtures._index import ready
+from pmbandits.mixtures._kl_inf import UNREACHABLE_KL
 from pmbandits.mixtures._tracking import fewest, pull
 from pmbandits.policies.track import TrackingPolicy
+from pmbandits.policies.vet._index import unpack
 from pmbandits.policies.vet._kernels import (
     arm_to_retry_or_furthest_behind,
-    unpack,
     update_decisions_if_due,
     update_mixture_shares_and_indices,
 )
@@ -79,16 +80,27 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     3. Φ is the integral of h' of the survival function that belongs to b. Its mean over the rewards of an arm is the
        slope of the utility towards that arm. λ is the slope towards the arm that is furthest behind b.
     4. D is worked out for each arm that is left out. For concave h it is the least relative entropy from its
-       distribution to one whose mean of Φ is λ. For convex h it is the least to one that is worth as much as a. For
-       other h it is the smaller of both.
+       distribution to one whose mean of Φ is λ. If nothing on the support has a mean of Φ above λ, because h is flat
+       there, the arm cannot help, and is left alone. For convex h, D is the least relative entropy to a distribution
+       with the utility of a.
+
+    For h that is neither concave nor convex, the slope at a mixture says nothing about mixtures that are far away.
+    There D is the least relative entropy to a distribution with which some mixture of a and the arm has more
+    utility than a. These mixtures lie on the straight line, the *chord*, from a to the arm. On 0/1 rewards D is
+    exact, for all shares of the arm: it belongs to the nearest mean at or beyond which h is above h(mean of a). On
+    other rewards two shares are tried. One is the share that the arm has had so far, with Φ and λ at that mixture,
+    so that a little more of the arm makes it better than a. The other is 1: the arm by itself. Because this can
+    miss the nearest change, D counts at most 1 there, and so no arm is left alone. The best mixture of such h is
+    also searched along the chords to all arms, with the shares ½, ⅛, ….
 
     A change of an arm's distribution may put rewards where the arm has not been seen to reach: further than s·(√(2·log
     n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and its D
     counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
 
-    In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm that
-    is furthest behind b is pulled. On ``Real`` rewards the support has no ends; there an arm is taken to reach
-    σ·(√(2·log n) + 2/√n) beyond its mean on either side.
+    In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm
+    is pulled that is furthest behind b at the end of the window, or 100 rounds from now if that is sooner. On
+    ``Real`` rewards the support has no ends; there an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its mean
+    on either side.
 
     This policy is our own, and no regret bound is proved for it. The page "All policies, on the same problems" compares
     it with the others, and says where it loses. "What is assumed, and when not to use this" says what was found on the
@@ -175,6 +187,8 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
         n = np.maximum(memory.pulls, memory.n_rewards)[left]
         least = np.where(np.isfinite(index[left]), index[left], np.log(n))  # one that has n rewards is at least log n
         first = int(np.argmin(least))
+        if least[first] >= UNREACHABLE_KL:
+            return f"{text} As things look now, none of the arms that are left out can help."
         name = self.names[self._active_arms[left[first]]]
         return (
             f"{text} Of the arms that are left out, {name} will be tried next: its index is "
