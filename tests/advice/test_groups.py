@@ -48,3 +48,29 @@ def test_what_cannot_be_grouped_gets_one_sentence() -> None:
         pmb.advise(many, by="id")
     with pytest.raises(ValueError, match="arm and a reward column"):
         pmb.advise({"a": [1.0, 2.0], "b": [2.0, 3.0]}, by="id")
+    few = pd.DataFrame({"arm": ["a", "b"] * 12, "reward": np.arange(24.0), "shop": [f"s{k // 4}" for k in range(24)]})
+    found = pmb.advise(few, by="shop")
+    assert not found.differ and np.isnan(found.p_value) and "too few rewards" in found.comparison
+    assert found.to_dict()["p_value"] is None
+
+
+def test_a_best_arm_that_is_best_in_no_group_is_named() -> None:
+    """Simpson's paradox: b is better in each group, but a was tried where rewards are high."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (group, arm, level + (arm == "b") + rng.normal())
+        for group, level, counts in (("x", 0.0, {"a": 40, "b": 400}), ("y", 10.0, {"a": 400, "b": 40}))
+        for arm, n in counts.items()
+        for _ in range(n)
+    ]
+    found = pmb.advise(pd.DataFrame(rows, columns=["group", "arm", "reward"]), arm="arm", by="group")
+    assert found.whole.best_arm == "a" and {a.best_arm for a in found.values()} == {"b"}
+    assert "best in none of them" in found.comparison
+
+
+def test_the_report_has_the_groups_and_how_to_repeat_it(tmp_path: Path) -> None:
+    found = pmb.advise(table(np.random.default_rng(4), {"DE": 0.6, "FR": -0.6}), by="country")
+    for name in ("r.md", "r.html"):
+        text = found.save(tmp_path / name).read_text(encoding="utf-8")
+        assert "In each country" in text and "below 0.001" in text and all(group in text for group in ("DE", "FR"))
+    assert "by='country'" in (tmp_path / "r.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pmbandits.advice.checks import has_infinite_slope_at_ends, opposite_tail_metric
 from pmbandits.advice.decision import Caveat
-from pmbandits.advice.numbers import NumberFormat
+from pmbandits.advice.numbers import NumberFormat, plain_number
 from pmbandits.advice.sentences import arm_list_text, min_sample_size_text, reward_range
 from pmbandits.logs import Finding
 from pmbandits.logs.row_report import PLACEHOLDER
@@ -57,9 +57,12 @@ def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 
 def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
-    early, late = (written(advice.shown(caveat.numbers[which])) for which in ("early", "late"))
-    seen = f"The rewards of {names} changed over time: {early} on average in the first third, {late} in the last."
+    size = ""
+    if caveat.numbers:
+        written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
+        early, late = (written(caveat.numbers[which]) for which in ("early", "late"))
+        size = f": {early} on average in the first third, {late} in the last"
+    seen = f"The rewards of {names} changed over time{size}."
     return Finding(caveat.kind, seen, "The answer is about the whole time.", "For recent rows only: --since DATE.")
 
 
@@ -77,13 +80,13 @@ def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 
 def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    reward = f"{caveat.numbers['reward']:,.10g}"
+    reward = plain_number(caveat.numbers["reward"])
     return Finding(caveat.kind, f"One reward of {names} ({reward}) decides how {names} compares.", "Is it right?")
 
 
 def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    low, high = sorted(advice.shown(end) + 0.0 for end in reward_range(advice))
-    seen = f"All rewards are {low:,.10g}" if low == high else f"Rewards were seen from {low:,.10g} to {high:,.10g}"
+    low, high = map(plain_number, sorted(advice.shown(end) for end in reward_range(advice)))
+    seen = f"All rewards are {low}" if low == high else f"Rewards were seen from {low} to {high}"
     return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.advice.curves import AxisScale, RewardCurves
-from pmbandits.advice.numbers import share_in_percent
+from pmbandits.advice.numbers import plain_number, share_in_percent
 from pmbandits.advice.sentences import number_format
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.palette import COLOURS, arm_colour
@@ -110,7 +110,7 @@ def _make_line_chart(
 def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     """The share of rewards above (losses: below) each number, of the arms with the best scores; and a note."""
     shown = sorted(advice.by_share()[:MOST_CURVES])
-    curves = RewardCurves([advice.log.arms[k].whole_sample for k in shown])
+    curves = RewardCurves([advice.log.arms[k].whole_sample for k in shown], advice.loss)
     sign = -1.0 if advice.loss else 1.0  # losses grow to the right, too
     low, high = sorted((sign * float(curves.grid[0]), sign * float(curves.grid[-1])))
     scale = AxisScale(low, high, curves.linear_width)
@@ -118,7 +118,7 @@ def survival_chart(advice: Advice) -> tuple[LineChart, str]:
     lines = [
         (advice.names[k], row[at[:-1]], arm_colour(k)) for k, row in zip(shown, curves.survival_of_arms, strict=True)
     ]  # steps: each share holds until the next reward
-    ticks = [(v, f"{v:,.10g}") for v in scale.ticks()]
+    ticks = [(v, plain_number(v)) for v in scale.ticks()]
     share_ticks = [(v, f"{100 * v:.0f} %") for v in (0.0, 0.5, 1.0)]
     chart = _make_line_chart(sign * curves.grid[at[1:]], lines, (scale, AxisScale(0.0, 1.0)), (ticks, share_ticks))
     squeezed = " The scale is squeezed away from 0, because few rewards are far out." if curves.linear_width else ""

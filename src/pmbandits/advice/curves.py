@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmbandits._validation import FloatArray
+from pmbandits.advice.numbers import plain_number
 from pmbandits.logs import Sample
 
 _GRID = 160  # places at which curves are drawn
@@ -21,8 +22,8 @@ _SKEW_FACTOR = 25.0  # times the width of the middle half, beyond which a linear
 class RewardCurves:
     """The survival curves of some arms, and what is needed to draw them."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
+    def __init__(self, samples: Sequence[Sample], loss: bool = False) -> None:
+        self.samples, self.loss = samples, loss
 
     @cached_property
     def drawn_range(self) -> tuple[float, float]:
@@ -62,9 +63,11 @@ class RewardCurves:
         """A sentence on rewards that are too far away to be drawn."""
         (low, high) = self.drawn_range
         least, most = min(float(s.x[0]) for s in self.samples), max(float(s.x[-1]) for s in self.samples)
-        said = [f"down to {least:,.10g}"] if least < low else []
-        said += [f"up to {most:,.10g}"] if most > high else []
-        return f"A few rewards {' and '.join(said)} are not drawn." if said else ""
+        down, up = ("up", "down") if self.loss else ("down", "up")
+        sign, what = (-1.0, "losses") if self.loss else (1.0, "rewards")
+        said = [f"{down} to {plain_number(sign * least)}"] if least < low else []
+        said += [f"{up} to {plain_number(sign * most)}"] if most > high else []
+        return f"A few {what} {' and '.join(said)} are not drawn." if said else ""
 
     @property
     def linear_width(self) -> float:

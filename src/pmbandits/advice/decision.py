@@ -240,7 +240,10 @@ def _caveats(advice: Advice) -> list[Caveat]:
         out.append(Caveat("apart in time", tuple(advice.names[k] for k in advice.apart)))
     if advice.serial:
         out.append(Caveat("serial"))
-    out += [Caveat("drift", (advice.names[d.arm],), {"early": d.early, "late": d.late}) for d in advice.drift]
+    if advice.drift:
+        early, late = (advice.shown(end) for end in (advice.drift[0].early, advice.drift[0].late))
+        numbers = {"early": early, "late": late} if len(advice.drift) == 1 else {}
+        out.append(Caveat("drift", tuple(advice.names[d.arm] for d in advice.drift), numbers))
     few = tuple(advice.names[k] for k in advice.evidence.few)
     if few:
         clustered = log.kept_rows is not None and log.kept_rows.cluster_of_each_row is not None

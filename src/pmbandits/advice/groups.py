@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import isfinite, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc
 
+from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
 from pmbandits.advice import sentences
 from pmbandits.advice.result import Advice
@@ -25,7 +28,7 @@ class AdviceByGroup(Mapping[str, Advice]):
     column : the column that says to which group a row belongs.
     whole : the advice on all rows.
     p_value : of the differences between arms being the same in all groups (Cochran's Q, for each arm beside the one
-        that is best on all rows, times their number).
+        that is best on all rows, or else that has most rewards, times their number). NaN if nothing can be compared.
 
     Examples
     --------
@@ -58,18 +61,21 @@ class AdviceByGroup(Mapping[str, Advice]):
 
     @property
     def comparison(self) -> str:
-        """Whether the groups differ, in a sentence."""
+        """Whether the groups differ, in a sentence; and if what is best on all rows is best in none of them."""
+        if not isfinite(self.p_value):
+            return "The groups have too few rewards to say whether they differ."
         said = "differ" if self.differ else "do not differ beyond chance"
-        return f"Groups {said} in how the arms compare (p-value {self.p_value:.2g})."
+        p_value = f"{self.p_value:.2g}" if self.p_value >= 0.001 else "below 0.001"
+        best = sentences.mixture_text(self.whole.mixture, self.whole.log.arm_column)
+        nowhere = all(advice.mixture != self.whole.mixture for advice in self.values())
+        mind = f" Mind that {best}, the best on all rows, is the best in none of them." if nowhere else ""
+        return f"Groups {said} in how the arms compare (p-value {p_value}).{mind}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The groups as a table; the first row has the names of the columns."""
         out: list[tuple[str, ...]] = [(self.column, "rewards", "best in the data", "better than", "by", "verdict")]
         for name, advice in self.items():
-            found, written = advice.decision.difference, sentences.number_format(advice)
-            rival, by = ("–", "–") if found is None or advice.tied else (found.rival, written(found.value))
-            best = "all the same" if advice.tied else sentences.mixture_text(advice.mixture, advice.log.arm_column)
-            out.append((name, f"{advice.log.n_outcomes:,}", best, rival, by, sentences.short_verdict(advice)))
+            out.append((name, f"{advice.log.n_outcomes:,}", *sentences.comparison_cells(advice)))
         return out
 
     def __str__(self) -> str:
@@ -79,21 +85,36 @@ class AdviceByGroup(Mapping[str, Advice]):
     def to_dict(self) -> dict[str, Any]:
         """A description that can be written as JSON."""
         groups = {name: advice.to_dict() for name, advice in self.items()}
-        return {"by": self.column, "p_value": self.p_value, "differ": self.differ, "groups": groups}
+        p_value = self.p_value if isfinite(self.p_value) else None
+        return {**self.whole.to_dict(), "by": self.column, "p_value": p_value, "differ": self.differ, "groups": groups}
+
+    def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
+        """Write a report on all rows with a table of the groups, or a picture, as :meth:`Advice.save` does."""
+        from pmbandits.advice import report
+
+        return report.save_report(self, path, title=title, author=author)
+
+    def _repr_html_(self) -> str:
+        from pmbandits.advice import report
+
+        return _html.html_titled_block(repr(self.whole.metric), report.html_body(self))
 
 
 def p_value_of_equal_differences_in_groups(whole: Advice, groups: list[Advice]) -> float:
-    """The p-value of the arms' differences being the same in all groups."""
-    best, smallest, compared = whole.best_arm, 1.0, 0
-    for rival in whole.names:
-        found = [pair for advice in groups if (pair := _difference_with_variance(advice, best, rival)) is not None]
-        if rival == best or len(found) < 2:
-            continue
-        compared += 1
-        away, variance = np.array(found).T
-        centre = (away / variance).sum() / (1.0 / variance).sum()
-        smallest = min(smallest, float(chdtrc(len(found) - 1, ((away - centre) ** 2 / variance).sum())))
-    return min(compared * smallest, 1.0)
+    """The p-value of the arms' differences being the same in all groups; NaN if nothing can be compared."""
+    by_size = sorted(whole.arms, key=lambda arm: -arm.n)
+    for reference in dict.fromkeys((whole.best_arm, *(arm.name for arm in by_size))):
+        p_values = []
+        for rival in whole.names:
+            found = [pair for one in groups if (pair := _difference_with_variance(one, reference, rival)) is not None]
+            if rival == reference or len(found) < 2:
+                continue
+            away, variance = np.array(found).T
+            centre = (away / variance).sum() / (1.0 / variance).sum()
+            p_values.append(float(chdtrc(len(found) - 1, ((away - centre) ** 2 / variance).sum())))
+        if p_values:
+            return min(len(p_values) * min(p_values), 1.0)
+    return nan
 
 
 def _difference_with_variance(advice: Advice, one: str, two: str) -> tuple[float, float] | None:
@@ -111,6 +132,8 @@ def group_names(data: Any, by: str, whole: Advice, settings: ReadSettings) -> li
     """The groups, in the order of their first row."""
     if not whole.log.reward_column:
         raise ValueError("groups need a table with an arm and a reward column; this one has none.")
+    if by.strip().lower() in (whole.log.arm_column.lower(), whole.log.reward_column.lower()):
+        raise ValueError(f"groups cannot be those of {by!r}, which is compared itself; give another column with by.")
     plain = replace(settings, arm=by, reward=whole.log.reward_column, missing=(), unit=None, per=None)
     log = read_log(data, settings=replace(plain, weight=None, propensity=None))
     names = [arm.name for arm in log.arms]

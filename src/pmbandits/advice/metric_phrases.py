@@ -19,6 +19,10 @@ _PHRASES: dict[str, Callable[..., str]] = {
     "inter_quantile_range": lambda lower, upper: (
         f"the gap between the {_percent_text(lower)} and {_percent_text(upper)} levels"
     ),
+    "inverted_s": lambda beta: (
+        f"the average, with rare outcomes counting {'more' if beta < 1.0 else 'less'} (β = {beta:g})"
+    ),
+    "wang_right_tail": lambda: "the excess of the rare large rewards",
     "pht": lambda s: f"the average, with rare large rewards counting more (by {_percent_text(1.0 - s)})",
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ class NumberFormat:
 
     >>> written = NumberFormat.for_resolution([0.4], "€")
     >>> written(10_250.0), written(-0.004), written.text_with_unit(-3.137)
-    ('10,250.00', '0', '-3.14 €')
+    ('10,250.00', '0', '−3.14 €')
     """
 
     decimals: int
@@ -36,8 +36,8 @@ class NumberFormat:
         if not isfinite(value):
             return "not known"
         if 0.0 < abs(value) < 0.5 * 10.0**-_MOST_DECIMALS or abs(value) >= 1e15:
-            return f"{value:.3g}"
-        text = f"{value:,.{self.decimals}f}"
+            return f"{value:.3g}".replace("-", "−")
+        text = f"{value:,.{self.decimals}f}".replace("-", "−")
         return text if any(digit in text for digit in "123456789") else "0"
 
     def text_with_unit(self, value: float) -> str:
@@ -47,6 +47,15 @@ class NumberFormat:
     def interval_text(self, ends: tuple[float, float]) -> str:
         """Two numbers with "to" between them."""
         return f"{self(min(ends))} to {self(max(ends))}" if all(map(isfinite, ends)) else "not known"
+
+
+def plain_number(value: float) -> str:
+    """A number that stands in the data: all its digits, commas between thousands, and no -0.
+
+    >>> plain_number(-1272.50), plain_number(-0.0), plain_number(5.0)
+    ('−1,272.5', '0', '5')
+    """
+    return f"{value + 0.0:,.10g}".replace("-", "−")
 
 
 def share_in_percent(share: float) -> str:

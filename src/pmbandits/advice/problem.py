@@ -167,7 +167,7 @@ def _validate_support(support: Support, arms: Sequence[ArmLog], loss: bool) -> S
             raise ValueError(
                 f"losses from {least:g} to {most:g} do not lie within the declared {support!r}; declare a wider one."
             )
-        support = _negate_support(support)
+        support = negated_support(support)
     for arm in arms:
         points = arm.x if arm.error == 0.0 else arm.x[[0, -1]]
         if not isinstance(support, Finite) or arm.error == 0.0:
@@ -175,7 +175,8 @@ def _validate_support(support: Support, arms: Sequence[ArmLog], loss: bool) -> S
     return support
 
 
-def _negate_support(support: Support) -> Support:
+def negated_support(support: Support) -> Support:
+    """Where rewards lie if their sign is changed."""
     if isinstance(support, Real):
         return support
     if isinstance(support, Heavy):

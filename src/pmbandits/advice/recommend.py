@@ -211,22 +211,22 @@ def advise(
         **read_options, "support": support, "shares": shares, "level": level, "splits": splits, "seed": seed,
         "loss": loss, "matters": matters,
     }  # fmt: skip
-    if by is not None:
-        if several:
-            raise ValueError("give one metric for each question with groups, not several.")
-        options: AdviseOptions = {**call_options, "progress": False, "strict": strict}  # type: ignore[typeddict-item]
-        whole = advise(data, wishes[0], **options)
-        conditions = [where] if isinstance(where, str) else list(where)
-        groups = {}
-        for name in group_names(data, by, whole, settings):
-            options["where"] = [*conditions, f"{by} == {name}"]
-            groups[name] = advise(data, wishes[0], **options)
-        return AdviceByGroup(by, whole, groups)
-    repeat = python_call(data, metric, call_options)
+    if by is not None and several:
+        raise ValueError("give one metric for each question with groups, not several.")
+    repeat = python_call(data, metric, {**call_options, "by": by})
     out = advise_on_problem(
         problem, chosen, level=level, shares=shares, loss=losses, matters=matters, assumed=assumed, repeat=repeat
     )
-    return AdviceTable(out) if several else out[0]
+    if by is None:
+        return AdviceTable(out) if several else out[0]
+    options: AdviseOptions = {**call_options, "progress": False, "strict": strict}  # type: ignore[typeddict-item]
+    options |= {"arm": log.arm_column or None, "reward": log.reward_column or None, "loss": losses}
+    conditions = [where] if isinstance(where, str) else list(where)
+    groups = {}
+    for name in group_names(data, by, out[0], settings):
+        options["where"] = [*conditions, f"{by} == {name}"]
+        groups[name] = advise(data, wishes[0], **options)
+    return AdviceByGroup(by, out[0], groups)
 
 
 def _is_loss_and_column_assumed_from(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, str]:

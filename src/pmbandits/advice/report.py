@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pmbandits import __version__, _html
 from pmbandits._files import write_atomically
 from pmbandits.advice import charts, sentences
 from pmbandits.advice.inference import utility_of_mixture
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.advice.numbers import NumberFormat, format_two_digits
+from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number
 from pmbandits.supports import Binary, Finite, Interval
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from pmbandits.advice.groups import AdviceByGroup
     from pmbandits.advice.result import Advice, AdviceTable
+
+    Result: TypeAlias = "Advice | AdviceTable | AdviceByGroup"
 
 FILE_SUFFIXES = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _MOST_ARMS_DRAWN = 20  # arms in a picture
 
 
-def save_report(result: Advice | AdviceTable, path: str | Path, *, title: str = "", author: str = "") -> Path:
+def save_report(result: Result, path: str | Path, *, title: str = "", author: str = "") -> Path:
     """Write a report or a figure; the suffix of the path says which."""
     where = Path(path)
     kind = where.suffix.lower()
@@ -36,7 +39,7 @@ def save_report(result: Advice | AdviceTable, path: str | Path, *, title: str = 
             "a report in HTML can be printed to PDF from a browser."
         )
     if kind in (".png", ".svg", ".pdf"):
-        result.plot(path=where)
+        (result.whole if isinstance(result, Mapping) else result).plot(path=where)
         return where
     if kind == ".json":
         text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
@@ -47,17 +50,17 @@ def save_report(result: Advice | AdviceTable, path: str | Path, *, title: str = 
     return where
 
 
-def html_page(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
+def html_page(result: Result, *, title: str = "", author: str = "") -> str:
     """The report as one self-contained HTML page, without scripts."""
     return _render_report_template("report.html", result, title, author)
 
 
-def html_body(result: Advice | AdviceTable) -> str:
+def html_body(result: Result) -> str:
     """The HTML body of the report, which notebooks show, too."""
     return _render_report_template("body.html", result)
 
 
-def markdown_report(result: Advice | AdviceTable, *, title: str = "", author: str = "") -> str:
+def markdown_report(result: Result, *, title: str = "", author: str = "") -> str:
     """The report as Markdown, without figures."""
     return _render_report_template("report.md", result, title, author)
 
@@ -85,9 +88,11 @@ def _report_templates() -> Environment:
     return made
 
 
-def _render_report_template(template: str, result: Advice | AdviceTable, title: str = "", author: str = "") -> str:
-    all_advice = list(result) if isinstance(result, Sequence) else [result]
-    first, single = all_advice[0], not isinstance(result, Sequence)
+def _render_report_template(template: str, result: Result, title: str = "", author: str = "") -> str:
+    groups, single = (result if isinstance(result, Mapping) else None), not isinstance(result, Sequence)
+    whole = result.whole if isinstance(result, Mapping) else result
+    all_advice = list(whole) if isinstance(whole, Sequence) else [whole]
+    first = all_advice[0]
     survival, survival_note = charts.survival_chart(first)
     return (
         _report_templates()
@@ -98,8 +103,11 @@ def _render_report_template(template: str, result: Advice | AdviceTable, title: 
             single=single,
             all_advice=all_advice,
             first=first,
-            overview=result.rows(),
+            groups=groups,
+            overview=None if single else result.rows(),
             common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
+            notes=[caveat for caveat in first.caveats if caveat.is_note and caveat.kind != "range not known"],
+            changes=list(dict.fromkeys(c.change for advice in all_advice for c in advice.caveats if c.change)),
             method=first.notes
             if single
             else [*sentences.general_notes(first), *sentences.unchecked_assumptions(first)],
@@ -121,7 +129,7 @@ def _report_origin_lines(advice: Advice, author: str) -> list[str]:
     log = advice.log
     return [
         date.today().isoformat(),
-        f"from {log.source} ({log.n_outcomes:,} rewards of {len(log.arms):,})",
+        f"from {log.source} ({log.used:,} rows)",
         *([f"in {log.measured_in}"] if log.measured_in else []),
         f"by {author} with pmbandits {__version__}" if author else f"made with pmbandits {__version__}",
     ]
@@ -165,7 +173,7 @@ def _data_summary_rows(advice: Advice) -> list[tuple[str, str]]:
         ("source", log.source),
         ("columns", f"{log.arm_column} (what was chosen), {log.reward_column} (the result)" if log.arm_column else "–"),
         ("rows read, rows used", f"{log.rows:,}, {log.used:,}"),
-        (f"number of {sentences.arm_noun(advice)}s", f"{len(log.arms):,}"),
+        (f"different values of {sentences.arm_noun(advice)}", f"{len(log.arms):,}"),
         ("rewards of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
         ("where rewards can lie", _support_text(advice)),
     ]
@@ -177,10 +185,11 @@ def _support_text(advice: Advice) -> str:
         return "0 or 1"
     if advice.support_assumed:
         low, high = sorted(map(advice.shown, sentences.reward_range(advice)))
-        return f"not declared; seen {low:,.10g} to {high:,.10g}"
+        seen = f"not declared; seen {plain_number(low)} to {plain_number(high)}"
+        return f"{seen}, and a rare one far outside would not be foreseen"
     if isinstance(support, (Interval, Finite)):
         low, high = sorted(map(advice.shown, (support.lo, support.hi)))
-        return f"{low:,.10g} to {high:,.10g} (declared)"
+        return f"{plain_number(low)} to {plain_number(high)} (declared)"
     return f"{support!r} (declared)"
 
 

@@ -17,6 +17,7 @@ from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
+from pmbandits.advice.problem import negated_support
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Finding, Log
@@ -140,11 +141,16 @@ class Advice:
 
     def shown(self, value: float) -> float:
         """A utility or an average in the sign of the data: losses are negated inside, and are losses again here."""
-        return -value if self.loss and value else value
+        return (-value if self.loss else value) + 0.0  # never -0
 
     def shown_score(self, score: float) -> float:
         """A utility in the sign of the data; a spread (h(1) = 0) has no sign to change."""
         return score if float(self.metric(1.0)) == 0.0 else self.shown(score)
+
+    def shown_ends(self, interval: tuple[float, float]) -> tuple[float, float]:
+        """An interval of a utility in the sign of the data, the smaller end first."""
+        low, high = map(self.shown_score, interval)
+        return (low, high) if not low > high else (high, low)
 
     @property
     def lead(self) -> float:
@@ -250,18 +256,21 @@ class Advice:
         return _html.html_titled_block(repr(self.metric), report.html_body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The arms as a table: name, rewards, average, score (if it is another number), interval, share."""
-        written = sentences.number_format(self)
+        """The mixture, if one is best, and the arms: name, rewards, average, score (if it differs), interval, share."""
+        written, shown = sentences.number_format(self), list(self._arms_to_show())
+        if len(self.mixture) > 1:
+            mean = sum(a.share * a.mean for a in self.arms)
+            shown.insert(0, ArmAdvice("the mixture", 0, 1.0, mean, self.value, self.interval))
         return [
             (
                 a.name,
-                f"{a.n:,}",
+                f"{a.n:,}" if a.n else "",
                 written(self.shown(a.mean)),
                 *([] if self.metric.name == "mean" else [written(self.shown_score(a.utility))]),
-                written.interval_text((self.shown_score(a.interval[0]), self.shown_score(a.interval[1]))),
-                sentences.share_text(self, a.share),
+                written.interval_text(self.shown_ends(a.interval)),
+                sentences.share_text(self, a.share) if a.n else "",
             )
-            for a in self._arms_to_show()
+            for a in shown
         ]
 
     def by_share(self) -> list[int]:
@@ -279,18 +288,18 @@ class Advice:
         return len(self.arms) - len(self._arms_to_show())
 
     def to_dict(self) -> dict[str, Any]:
-        """A description that can be written as JSON."""
+        """A description that can be written as JSON; losses are in their own sign, and a gain or a lead is positive."""
         found = self.evidence
         return {
             "metric": _metric_to_dict_or_repr(self.metric),
             "decision": self.decision.to_dict(),
             "mixture": self.mixture,
-            "value": _replace_infinite_by_none((self.value,))[0],
-            "interval": _replace_infinite_by_none(self.interval),
-            "bounds": _replace_infinite_by_none(self.bounds),
-            "value_in_the_data": self.apparent,
+            "value": _replace_infinite_by_none((self.shown_score(self.value),))[0],
+            "interval": _replace_infinite_by_none(self.shown_ends(self.interval)),
+            "bounds": _replace_infinite_by_none(self.shown_ends(self.bounds)),
+            "value_in_the_data": self.shown_score(self.apparent),
             "best_arm": self.best_arm,
-            "best_arm_value": self.best_arm_value,
+            "best_arm_value": self.shown_score(self.best_arm_value),
             "gain": self.gain,
             "gain_in_the_data": self.apparent_gain,
             "lead": self.lead,
@@ -305,7 +314,7 @@ class Advice:
             "costs_of_limits": {text: price.gain for text, price in self.costs.items()},
             "more_rewards": dict(self.more),
             "level": self.level,
-            "support": self.support.to_dict(),
+            "support": (negated_support(self.support) if self.loss else self.support).to_dict(),
             "support_assumed": self.support_assumed,
             "loss": self.loss,
             "arms": [
@@ -313,9 +322,9 @@ class Advice:
                     "name": a.name,
                     "rewards": a.n,
                     "share": a.share,
-                    "mean": a.mean,
-                    "utility": a.utility,
-                    "interval": _replace_infinite_by_none(a.interval),
+                    "mean": self.shown(a.mean),
+                    "utility": self.shown_score(a.utility),
+                    "interval": _replace_infinite_by_none(self.shown_ends(a.interval)),
                 }
                 for a in self.arms
             ],
@@ -385,19 +394,9 @@ class AdviceTable(Sequence[Advice]):
         """The table as rows of text; the first row has the names of the columns."""
         out: list[tuple[str, ...]] = [("you value", "best in the data", "score", "better than", "by", "verdict")]
         for a in self.advice:
-            found, written = a.decision.difference, sentences.number_format(a)
-            rival, by = ("–", "–") if found is None or a.tied else (found.rival, written(found.value))
-            best = "all the same" if a.tied else sentences.mixture_text(a.mixture, a.log.arm_column)
-            out.append(
-                (
-                    sentences.metric_title(a.metric, a.loss),
-                    best,
-                    written.text_with_unit(a.score),
-                    rival,
-                    by,
-                    sentences.short_verdict(a),
-                )
-            )
+            best, *rest = sentences.comparison_cells(a)
+            score = sentences.number_format(a).text_with_unit(a.score)
+            out.append((sentences.metric_title(a.metric, a.loss), best, score, *rest))
         return out
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ All numbers are decided elsewhere. Sentences say losses in their own sign, and a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import floor, isfinite
 from typing import TYPE_CHECKING
 
@@ -74,14 +75,17 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     rival, score = arm_label(found.rival, advice.log.arm_column), score_name(advice)
     what = mixture_text(advice.mixture, advice.log.arm_column) if len(advice.mixture) == 1 else "the mixture"
     between = f" (95 % interval: {written.interval_text(found.interval)})".replace("95", f"{100 * advice.level:g}", 1)
-    between = between if all(map(isfinite, found.interval)) else ""
+    settled = len(advice.mixture) == 1 or advice.decision.kind == "choose"  # else it was picked for its lead
+    between = between if settled and all(map(isfinite, found.interval)) else ""
     values = [a.utility for a in advice.arms if a.name == found.rival]
     ours, alone = written(advice.score), " alone" if len(advice.mixture) > 1 else ""
     spread = float(advice.metric(1.0)) == 0.0
     smaller = f", and {'larger' if spread else 'smaller'} is better" if advice.loss else ""
     if abs(found.value) <= TIE_TOLERANCE * max(abs(advice.apparent), 1e-300):
         return f"By the {score}, {what} and {rival}{alone} are equal: {ours}."
-    more = f"{written.text_with_unit(found.value)} better than {rival}{alone}{between}"
+    size = written.text_with_unit(found.value)
+    size = f"{size.removesuffix('%')}percentage points" if written.unit == "%" else size
+    more = f"{size} better than {rival}{alone}{between}"
     against = (
         f"it has {written.text_with_unit(advice.score)}"
         if alone
@@ -139,7 +143,8 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
 def _why_arms_are_tied_text(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart."""
     written, score = number_format(advice), score_name(advice)
-    said = f"All have the same {score}: {written.text_with_unit(advice.shown_score(advice.apparent))}."
+    unit = f" {written.unit}" if written.unit else ""
+    said = f"All have the same {score}: {float(f'{advice.shown_score(advice.apparent):.4g}'):,.10g}{unit}."
     value, share = advice.log.most_common_reward()
     alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
     if share < 0.5 or abs(advice.apparent - alone) > TIE_TOLERANCE * max(abs(alone), abs(advice.apparent)):
@@ -158,7 +163,8 @@ def price_sentence(advice: Advice) -> str:
     if best.mean - given <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
         return ""
     written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
-    less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if given > 0.0 and not advice.loss else ""
+    percent = given > 0.0 and not advice.loss and advice.log.measured_in != "%"
+    less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if percent else ""
     name = arm_label(best.name, advice.log.arm_column)
     ours, theirs = (written.text_with_unit(advice.shown(mean)) for mean in (given, best.mean))
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
@@ -193,6 +199,8 @@ def next_step_sentences(advice: Advice) -> str:
     if step.kind == "other preference":
         offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
+    if advice.evidence.margins and advice.limits is None and advice.decision.difference is not None:
+        return "Even 100 times as many data would not settle a difference this small."
     return "How much more data would settle it cannot be said from these data."
 
 
@@ -227,7 +235,8 @@ def method_notes(advice: Advice) -> Iterator[str]:
     """How the answer was worked out, one sentence each."""
     yield from general_notes(advice)
     metric, found, written = advice.metric, advice.evidence, number_format(advice)
-    yield f"What you value, as a formula: {metric!r}."
+    if metric.name != "mean":
+        yield f"What you value, as a formula: {metric!r}."
     lowest, highest = checks.score_limits_at_zero(advice.support, metric)
     if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
         side = "below" if isfinite(lowest) or advice.loss else "above"
@@ -313,7 +322,15 @@ def number_format(advice: Advice) -> NumberFormat:
         sizes = [max(min(sizes[0], 10.0 * abs(found.value)), 0.1 * sizes[0])]
     if not any(isfinite(size) and size > 0.0 for size in sizes):
         sizes = [0.1 * found.value] if found is not None and found.value else [0.01 * a.utility for a in advice.arms]
-    return NumberFormat.for_resolution(sizes, advice.log.measured_in)
+    written = NumberFormat.for_resolution(sizes, advice.log.measured_in)
+    others = [a.utility for a in advice.arms if found is not None and a.name == found.rival]
+    if found is not None and others and len(advice.mixture) == 1 and isfinite(advice.score):
+        ours, theirs, lead = (
+            round(x, written.decimals) for x in (advice.score, advice.shown_score(others[0]), found.value)
+        )
+        if abs(abs(ours - theirs) - lead) > 0.1 * lead:  # 3 better, but 74 against 76
+            written = replace(written, decimals=written.decimals + 1)
+    return written
 
 
 def score_name(advice: Advice) -> str:
@@ -362,12 +379,22 @@ def short_verdict(advice: Advice) -> str:
     return {"choose": "settled", "leads": "not settled", "cannot tell": "cannot tell"}[advice.decision.kind]
 
 
+def comparison_cells(advice: Advice) -> tuple[str, str, str, str]:
+    """A row of a table of several answers: what is best, than what, by how much, and the verdict."""
+    found = advice.decision.difference
+    if found is None or advice.tied:
+        best = "all the same" if advice.tied else mixture_text(advice.mixture, advice.log.arm_column)
+        return best, "–", "–", short_verdict(advice)
+    best = mixture_text(advice.mixture, advice.log.arm_column)
+    return best, found.rival, number_format(advice)(found.value), short_verdict(advice)
+
+
 def arm_table_header(advice: Advice) -> tuple[str, ...]:
     """The names of the columns of the table of arms."""
     unit = f" ({advice.log.measured_in})" if advice.log.measured_in else ""
     level = f"{100 * advice.level:g} % interval"
     last = "share" if len(advice.mixture) > 1 or advice.tied else ""
-    score = [] if advice.metric.name == "mean" else [f"score{unit}"]
+    score = [] if advice.metric.name == "mean" else [f"{score_name(advice)}{unit}"]
     return arm_noun(advice), "rewards", f"average{unit}", *score, level, last
 
 

@@ -130,25 +130,27 @@ def advise(
         "strict": strict,
         "loss": loss,
         "matters": matters,
+        **({} if by is None else {"by": by}),
     }
-    table = _advise_or_ask(data, chosen, options)
-    result = table[0] if len(chosen) == 1 else table
+    result = _advise_or_ask(data, chosen[0] if len(chosen) == 1 else chosen, options)
     if report is not None:
         mpl.use("Agg")
         report = result.save(report if report.suffix else report.with_suffix(".html"), title=title, author=author)
     if json_output:
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
-    first = table[0]
-    if len(chosen) == 1:
+    several = len(chosen) > 1
+    first = result[0] if several else result.whole if by is not None else result
+    if several:
+        out.print(_table_of_rows(result.rows(), f"{data.name}: how the advice changes with what you value"))
+    else:
         _print_lines([first.recommendation], "bold")
         _print_lines([first.reason, first.price, first.outlook])
         out.print(_arms_table(first))
-    else:
-        out.print(_comparison_table(table.rows(), data.name))
     if by is not None:
-        _print_groups(data, chosen[0], by, options)
-    _print_lines([f"- {caveat}" for caveat in table.caveats], "yellow")
+        out.print(_table_of_rows(result.rows(), f"In each {by}"))
+        _print_lines([result.comparison])
+    _print_lines([f"- {caveat}" for caveat in (result if several else first).caveats], "yellow")
     _print_lines([f"  {bad}" for bad in first.log.examples])
     _print_lines(first.notes if len(chosen) == 1 else first.general, "dim")
     if not metrics:
@@ -157,13 +159,13 @@ def advise(
         _print_lines([f"Written: {report}"])
 
 
-def _advise_or_ask(data: Path, metrics: list[str], options: dict[str, Any]) -> Any:
+def _advise_or_ask(data: Path, metric: str | list[str], options: dict[str, Any]) -> Any:
     """Advice; on a terminal, where columns are not clear, the user is asked for them, which changes ``options``."""
     from pmbandits.advice import advise as compute_advice
     from pmbandits.logs import UnclearColumnsError
 
     try:
-        return compute_advice(data, metrics, **options)
+        return compute_advice(data, metric, **options)
     except UnclearColumnsError as error:
         if not (sys.stdin.isatty() and out.is_terminal):
             raise
@@ -172,20 +174,7 @@ def _advise_or_ask(data: Path, metrics: list[str], options: dict[str, Any]) -> A
     questions = {"arm": "Which of them says what was chosen?", "reward": "Which of them has the result?"}
     for name, likely in unclear.items():
         options[name] = typer.prompt(questions[name], default=next(iter(likely), None), type=str)
-    return compute_advice(data, metrics, **options)
-
-
-def _print_groups(data: Path, metric: str, by: str, options: dict[str, Any]) -> None:
-    """Print one answer for each group, by the first metric, and whether the groups differ."""
-    from pmbandits.advice import advise as compute_advice
-
-    found = compute_advice(data, metric, by=by, **options)
-    rows = found.rows()
-    table = Table(*rows[0], title="In each group")
-    for row in rows[1:]:
-        table.add_row(*map(escape, row))
-    out.print(table)
-    _print_lines([found.comparison])
+    return compute_advice(data, metric, **options)
 
 
 def _print_lines(lines: Iterable[str], style: str = "") -> None:
@@ -195,10 +184,10 @@ def _print_lines(lines: Iterable[str], style: str = "") -> None:
             out.print(escape(line), style=style, highlight=False)
 
 
-def _comparison_table(rows: list[Any], name: str) -> Table:
-    """How the advice changes with the metric; the verdict stays on one line."""
+def _table_of_rows(rows: list[tuple[str, ...]], title: str) -> Table:
+    """A table whose first row has the names of the columns; the verdict stays on one line."""
     heads = (Column(head, overflow="fold", no_wrap=head == "verdict") for head in rows[0])
-    table = Table(*heads, title=f"{escape(name)}: how the advice changes with what you value")
+    table = Table(*heads, title=escape(title))
     for row in rows[1:]:
         table.add_row(*map(escape, row))
     return table

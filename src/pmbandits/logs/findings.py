@@ -20,6 +20,10 @@ _FEWEST_NAMES = 10  # arms, from which on their names are looked at as dates or 
 _SENTINEL_DISTANCE = 10.0  # times the size of all other rewards
 _EXPECTED_LATER = 20.0  # rows of an arm that were to be expected after its last one, from which on it has vanished
 _MOST_NAMED = 4
+_NOTES = frozenset(
+    ("columns", "conditions", "copies not checked", "decimals", "encoding", "range not known", "rows", "sentinels",
+     "sheets", "times", "titles")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,11 @@ class Finding:
     seen: str
     done: str
     change: str = ""
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it only says how the table was read: for who works with it, not for who decides."""
+        return self.kind in _NOTES
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.seen, self.done, self.change) if part)
