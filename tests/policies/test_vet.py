@@ -508,3 +508,39 @@ def test_shares_follow_the_mixture_inside_of_a_long_window() -> None:
     )  # fmt: skip
     pulls = run.column("pulls", "Vet")[1][:, :, 1] / np.array(times)
     assert np.abs(pulls - run.column("mixture", "Vet")[1][:, :, 1]).max() < 5e-4  # 1.6e-3 before
+
+
+# ---- the theorems of docs/vet-regret.md -------------------------------------------------------------------------
+def lower_bound(p: tuple[float, float], best: float, bend: float, horizon: int, delta: float) -> float:
+    """The right side of Theorem 2 for h with the constant second derivative −bend, by quadrature."""
+    theta = np.linspace(-delta, delta, 2001)
+    one, two = (1.0 / (1.0 + (1.0 - q) / q * np.exp(-theta)) for q in p)
+    assert one.max() < best < two.min()
+    share = (two - best) / (two - one)
+    variance = share * one * (1.0 - one) + (1.0 - share) * two * (1.0 - two)
+    weight = np.cos(0.5 * np.pi * theta / delta) ** 2
+    weight /= weight.sum()
+    most = np.maximum(one * (1.0 - one), two * (1.0 - two)) @ weight
+    slope = (variance / (two - one)) @ weight
+    return float(0.5 * bend * (two - one).min() ** 2 * slope**2 / (horizon * most + (np.pi / delta) ** 2))
+
+
+@pytest.mark.parametrize("p", [(0.4, 0.9), (0.2, 0.7)])
+def test_the_regret_of_two_coins_is_between_the_two_theorems(p: tuple[float, float]) -> None:
+    """T·regret is σ² (Theorem 1, h'' = −2), with a standard error of 5 %; no policy is below the bound of Theorem 2."""
+    horizon, trials = 20_000, 800
+    run = pmb.simulate("gini", pmb.Bandit.bernoulli(list(p)), pmb.Vet(), horizon, trials, 3, progress=False, n_jobs=1)
+    share = (p[1] - 0.5) / (p[1] - p[0])
+    variance = share * p[0] * (1.0 - p[0]) + (1.0 - share) * p[1] * (1.0 - p[1])
+    found = horizon * final_regret(run, "Vet")
+    assert 0.8 * variance < found < 1.2 * variance
+    assert found > horizon * max(lower_bound(p, 0.5, 2.0, horizon, delta) for delta in (0.1, 0.15, 0.2))
+    scaled = horizon * run.regret("Vet")[1][:, -1] / variance
+    assert stats.kstest(scaled, stats.chi2(1).cdf).pvalue > 1e-3  # the limit distribution of Theorem 1
+
+
+def test_pulls_of_the_worse_coin_stay_below_the_bound_of_theorem_1() -> None:
+    horizon, p, q = 50_000, 0.9, 0.6
+    run = pmb.simulate("gini", pmb.Bandit.bernoulli([q, p]), pmb.Vet(), horizon, 100, 3, progress=False, n_jobs=1)
+    pulls = run.column("pulls", "Vet")[1][:, -1, 1]
+    assert pulls.mean() < np.log(horizon) / (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
