@@ -32,6 +32,7 @@ from pmbandits.kit import (
     utility_interval,
 )
 from pmbandits.testing import PolicyContract
+from tests.helpers import one_sentence
 
 DOCS = Path(__file__).parent.parent / "docs"
 GUIDE = (DOCS / "howto" / "custom-policy.md").read_text(encoding="utf-8")
@@ -219,10 +220,10 @@ def no_shares(memory: int) -> None:
     s.dirty = 0
 
 
-def policy_of(name: str, choose: Any, update: Any = update, **methods: Any) -> Any:
+def policy_of(name: str, choose: Any, update: Any = update, unpack: Any = None, **methods: Any) -> Any:
     body = {"setup": lambda self, metric, n_arms, support: Setup(), "__module__": __name__, **methods}
     return types.new_class(
-        name, (Policy,), {"name": name, "choose": choose, "update": update}, lambda d: d.update(body)
+        name, (Policy,), {"name": name, "choose": choose, "update": update, "unpack": unpack}, lambda d: d.update(body)
     )
 
 
@@ -236,15 +237,147 @@ def test_a_forgotten_decorator_a_missing_return_and_wrong_numbers_are_said_in_a_
         policy_of("nothing", choose, setup=lambda self, metric, n_arms, support: None)(**MADE)
     with pytest.raises(TypeError, match=r"the kernel half cannot be compiled: argument number 2 of pull must be"):
         policy_of("halves", half)(**MADE).ask()
-    with pytest.raises(ZeroDivisionError):
-        policy_of("zeros", by_zero)(**MADE).ask()
-    with pytest.raises(ZeroDivisionError):
-        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), policy_of("zeros", by_zero)(), 10, trials=1)
+
+
+def test_a_division_by_0_names_the_policy_the_kernel_and_the_trial() -> None:
+    zeros = policy_of("zeros", by_zero)
+    for ask in (lambda policy: policy.ask(), lambda policy: policy.ask(3)):
+        with pytest.raises(ZeroDivisionError, match=r"choose of zeros.* 0 pulls"):
+            ask(zeros(**MADE))
+    with pytest.raises(ZeroDivisionError, match=r"in trial 0: .*zeros"):
+        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), zeros(), 10, trials=1)
+    with pytest.raises(ZeroDivisionError, match=r"update of zeros_later"):
+        _ = policy_of("zeros_later", choose_first, by_zero)(**MADE).mixture
+
+
+def plain_helper(s: Any) -> int:
+    return 0
+
+
+@kernel
+def calls_plain(memory: int) -> int:
+    s = kit.unpack(memory)
+    return pull(s, plain_helper(s))
+
+
+@kernel
+def returns_nothing(memory: int) -> None:
+    pull(kit.unpack(memory), 0)
+
+
+@kernel
+def returns_0(memory: int) -> int:
+    pull(kit.unpack(memory), 0)
+    return 0
+
+
+@kernel
+def returns_sometimes(memory: int) -> Any:
+    s = kit.unpack(memory)
+    if s.t > 3:
+        return pull(s, 0)
+    return None
+
+
+@kernel
+def has_no_own(memory: int) -> int:
+    s = kit.unpack(memory)
+    return pull(s, s.own.left)
+
+
+@kernel
+def has_another(memory: int) -> int:
+    s = unpack(memory)
+    return pull(s, s.own.right)
+
+
+@kernel
+def has_no_such_field(memory: int) -> int:
+    s = kit.unpack(memory)
+    return pull(s, s.rewrads)
+
+
+@kernel
+def asks_for_sets(memory: int) -> int:
+    s = kit.unpack(memory)
+    lo, _ = utility_interval(s, s.mix)
+    return pull(s, 0 if lo > 0.0 else 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "fact"),
+    [
+        (calls_plain, TypeError, r"@kernel above def plain_helper"),
+        (returns_nothing, TypeError, r"returns nothing; .*return pull\(s, arm\)"),
+        (returns_0, TypeError, r"returns 0; .*return pull\(s, arm\)"),
+        (returns_sometimes, TypeError, r"nothing in some cases; .*return pull\(s, arm\)"),
+        (has_no_own, TypeError, r"s\.own .*unpack = state\("),
+        (has_another, TypeError, r"s\.own has no 'right'.*state\(right=float\)"),
+        (has_no_such_field, TypeError, r"no field 'rewrads'"),
+        (asks_for_sets, ValueError, r"utility_interval needs confidence sets.*Setup\(confidence="),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_a_mistake_in_a_kernel_is_said_in_one_sentence(given: Any, error: type[Exception], fact: str) -> None:
+    name = f"mistake_{given.__name__}"
+    cls = policy_of(name, given, unpack=unpack) if given is has_another else policy_of(name, given)
+    with pytest.raises(error, match=fact) as said:
+        cls(**MADE).ask()
+    one_sentence(said.value)
+    with pytest.raises(error, match=fact):
+        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), cls(), 10, trials=1)
+
+
+open_numbers = state(n=int, x=float, w=per_arm(float), c=per_arm(int))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "fact"),
+    [
+        ({"w": np.ones(5)}, ValueError, r"'w' of Numbers .*\(5,\).*\(2,\)"),
+        ({"x": np.ones(2)}, ValueError, r"'x' of Numbers .*one number"),
+        ({"n": 1.5}, ValueError, r"'n' of Numbers .*1\.5.*int"),
+        ({"c": [1.0, np.nan]}, ValueError, r"'c' of Numbers .*int"),
+        ({"n": float("inf")}, ValueError, r"'n' of Numbers .*int"),
+        ({"x": "a"}, TypeError, r"'x' of Numbers .*'a'"),
+    ],
+)
+def test_first_values_that_do_not_fit_are_refused(numbers: Any, error: type[Exception], fact: str) -> None:
+    cls: Any = types.new_class(
+        "Numbers", (Policy,), {"choose": choose_first, "update": update, "unpack": open_numbers},
+        lambda d: d.update(setup=lambda self, metric, n_arms, support: Setup(numbers=numbers)),
+    )  # fmt: skip
+    with pytest.raises(error, match=fact) as said:
+        cls(**MADE)
+    one_sentence(said.value)
+
+
+def test_own_numbers_are_read_as_numbers_and_arrays() -> None:
+    assert InThrees(**MADE).own == {"left": 6}
+    assert type(InThrees(**MADE).own["left"]) is int
+    own = MyThompson(**MADE).own
+    assert own["width"] == 2.0 and own["value"].tolist() == [0.0, 1.0] and own["start"].shape == (2, 2)
+
+
+def test_an_option_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(KeyError, match="'caution'") as said:
+        pmb.Vet("gini").options["cation"]
+    assert "Did you mean 'caution'" in one_sentence(said.value)
+    assert pmb.Vet("gini").options.get("cation") is None
+
+
+@kernel
+def choose_with_update(memory: int) -> int:
+    no_shares(memory)
+    return pull(kit.unpack(memory), 0)
 
 
 def test_a_mixture_that_is_none_is_said_where_it_is_read() -> None:
+    for ask in (lambda policy: policy.ask(), lambda policy: policy.ask(3), lambda policy: policy.ask(among=[0])):
+        with pytest.raises(RuntimeError, match=r"of asks_none .* \[0.2, 0.2\], which adds up to 0.4"):
+            ask(policy_of("asks_none", choose_with_update)(**MADE))
     cls = policy_of("no_shares", choose_first, no_shares)
-    with pytest.raises(RuntimeError, match=r"update of no_shares .* \[0.2, 0.2\], which adds up to 0.4"):
+    with pytest.raises(RuntimeError, match=r"of no_shares .* \[0.2, 0.2\], which adds up to 0.4"):
         _ = cls(**MADE).mixture
     with pytest.raises(RuntimeError, match=r"in trial 0, after 10 rounds: .*adds up to 0.4"):
         pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), cls(), 10, trials=1)

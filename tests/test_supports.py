@@ -9,6 +9,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.supports import Binary, Finite, Interval, Real, Support
+from tests.helpers import one_sentence
 
 SUPPORTS = [Binary(), Finite([0, 0.5, 2]), Finite([-1.5, 3]), Interval(-1, 2.5), Real(1), Real(sigma=0.3)]
 
@@ -117,3 +118,9 @@ def test_a_reward_is_kept_as_the_nearest_atom(atoms: list[float]) -> None:
 def test_samples_with_atoms_that_are_too_close_are_taken_as_an_interval() -> None:
     bandit = pmb.Bandit.from_samples({"a": [0.0, 1.0], "b": [2e9, 1.0]})
     assert bandit.support == pmb.Interval(0.0, 2e9)
+
+
+def test_real_without_sigma_says_what_it_promises():
+    with pytest.raises(TypeError, match="Real needs sigma") as said:
+        Real()
+    one_sentence(said.value)

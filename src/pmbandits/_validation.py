@@ -202,10 +202,10 @@ def check_choice(name: str, value: Any, options: Iterable[str], *, kind: str = "
 
 def unknown_name_message(what: str, value: Any, known: Sequence[str]) -> str:
     """The sentence for a word that does not exist, with the nearest one as a suggestion."""
-    near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.4) if isinstance(value, str) else []
+    near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.55) if isinstance(value, str) else []
     near = [_SYNONYMS[value]] if isinstance(value, str) and _SYNONYMS.get(value) in known else near
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{what} {short_repr(value)}.{suggestion} Known: {', '.join(known)}."
+    return f"{what} {short_repr(value)}.{suggestion} Known: {', '.join(known) or 'none'}."
 
 
 def short_repr(value: Any, limit: int = 60) -> str:

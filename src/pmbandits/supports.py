@@ -193,11 +193,16 @@ class Real(Support):
     inf
     """
 
-    sigma: float
+    sigma: float = None  # type: ignore[assignment]  # must be given: see __post_init__
     lo: ClassVar[float] = -np.inf  # type: ignore[misc]
     hi: ClassVar[float] = np.inf  # type: ignore[misc]
 
     def __post_init__(self) -> None:
+        if self.sigma is None:
+            raise TypeError(
+                "Real needs sigma, the promise that each arm is sigma-sub-Gaussian around its mean; for normal rewards "
+                "it is the largest standard deviation, as in Real(sigma=1.0)."
+            )
         object.__setattr__(
             self, "sigma", _validation.check_within("sigma", self.sigma, 0.0, LARGEST_SIGMA, open_lo=True)
         )

@@ -129,5 +129,5 @@ def test_mistakes_name_the_key_and_the_line(spec: Path, old: str, new: str, says
 
 
 def test_a_missing_file_shows_an_example(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"(?s)no file .*\[bandit\]"):
+    with pytest.raises(FileNotFoundError, match=r"(?s)no file .*\[bandit\]"):
         read_spec(tmp_path / "none.toml")

@@ -236,7 +236,7 @@ def test_other_encodings_and_missing_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes("arm,reward\nä,1\n".encode("latin-1"))
     with pytest.raises(ValueError, match="UTF-8"):
         read_log(path)
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
         read_log(tmp_path / "none.csv")
     with pytest.raises(TypeError, match="got int"):
         read_log(3)

@@ -58,7 +58,7 @@ def test_a_damaged_file_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(ValueError, match="damaged"):
         sniff(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
         sniff(tmp_path / "none.csv")
 
 

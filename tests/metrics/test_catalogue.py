@@ -177,3 +177,16 @@ def test_steady_wishes_choose_the_arm_with_less_spread() -> None:
     arms = {"calm": rng.normal(50, 2, 300), "wild": rng.normal(56, 25, 300)}
     for wish in ("I hate surprises", "steady revenue", "fair to everyone"):
         assert pmb.advise(arms, wish).mixture == {"calm": 1.0}
+
+
+def test_the_arms_in_place_of_the_metric_are_answered_with_the_order() -> None:
+    coins = pmb.Bandit.bernoulli([0.2, 0.9])
+    for call in (lambda: pmb.oracle(coins, "gini"), lambda: pmb.utility(coins, "gini", [0.5, 0.5])):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"oracle\(metric, bandit\)"):
+            call()
+
+
+@pytest.mark.parametrize("text", ["", "2", "_"])
+def test_text_without_a_name_is_answered_with_examples(text: str) -> None:
+    with pytest.raises(ValueError, match=r"upper_cvar\(0\.9\)"):
+        pmb.metric(text)

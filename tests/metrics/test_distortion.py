@@ -685,6 +685,20 @@ def test_a_shape_or_slope_that_does_not_hold_is_refused(stated: Any, message: st
         Distortion.from_function(lambda u: u * (1 - u), name="mine", **stated)
 
 
+@pytest.mark.parametrize(
+    "derivative", [lambda u: 2 * u, lambda u: 1 - 2.02 * u, lambda u: np.where(u < 0.97, 1 - 2 * u, 0.0), np.ones_like]
+)
+def test_a_derivative_of_another_curve_is_refused_without_a_shape_too(derivative: Any) -> None:
+    with pytest.raises(ValueError, match="derivative is not that of 'mine': between u ="):
+        Distortion.from_function(lambda u: u * (1 - u), name="mine", derivative=derivative)
+
+
+@pytest.mark.parametrize("m", ONE_EACH, ids=label)
+def test_the_derivative_of_every_metric_passes_as_that_of_a_function(m: Distortion) -> None:
+    mine = Distortion.from_function(m, derivative=m._dh)
+    assert mine.derivative(0.31) == m.derivative(0.31)
+
+
 def test_a_hidden_step_at_0_does_not_pass_as_a_finite_slope() -> None:
     with pytest.raises(ValueError, match="tangent there crosses the curve"):
         Distortion.from_function(lambda u: np.where(u > 0, 1.0, 0.0), shape="concave", derivative=lambda u: 0.0 * u)

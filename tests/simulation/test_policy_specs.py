@@ -8,7 +8,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine.registry import REGISTRY
-from pmbandits.simulation.policy_specs import policy_by_name
+from pmbandits.simulation.policy_specs import parse_policies, policy_by_name
 
 BANDIT = pmb.Bandit.bernoulli([0.4, 0.9])
 GINI = pmb.GiniDeviation()
@@ -61,3 +61,10 @@ def test_options_by_name_are_checked() -> None:
     assert policy_by_name("pmucb", 100, {"horizon": 50}).options["horizon"] == 50
     with pytest.raises(ValueError, match=r"pmucb 'epsilom'\. .* 'epsilon'"):
         policy_by_name("pmucb", 100, {"epsilom": 0.1})
+
+
+def test_a_class_of_policies_stands_for_one_with_its_usual_options_and_this_horizon() -> None:
+    made = parse_policies([pmb.PMUCB, pmb.Vet], 300)
+    assert [type(policy) for policy in made.values()] == [pmb.PMUCB, pmb.Vet]
+    assert made["PMUCB"].options == pmb.PMUCB(horizon=300).options
+    assert list(parse_policies({"mine": pmb.Vet}, 300)) == ["mine"]

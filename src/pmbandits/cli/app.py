@@ -48,7 +48,10 @@ def main() -> None:
     except (ValueError, TypeError, IndexError) as error:
         _exit_with_error(str(error))
     except OSError as error:
-        _exit_with_error(f"cannot use {str(error.filename)!r}: {error.strerror}; give another path.")
+        ours = error.filename is None  # one of our sentences
+        _exit_with_error(
+            str(error) if ours else f"cannot use {str(error.filename)!r}: {error.strerror}; give another path."
+        )
     except SystemExit as end:
         if end.code == 130:  # Ctrl-C, which typer turns into this without a word
             err.print(

@@ -233,6 +233,11 @@ def mixture_wasserstein_ball_bound(s: State, a: FloatArray, sign: float, radius:
 @shared("state, floats -> two floats")
 def utility_interval(s: State, a: FloatArray) -> tuple[float, float]:
     """The smallest and the largest utility that a mixture can have while every arm stays in its confidence set."""
+    if s.n_radii == 0:
+        raise ValueError(
+            "utility_interval needs confidence sets; let setup return "
+            "Setup(confidence=self.choose_confidence_set(support, n_arms))."
+        )
     update_confidence_sets(s)
     return utility_bound(s, a, PESSIMISTIC), utility_bound(s, a, OPTIMISTIC)
 

@@ -14,12 +14,14 @@ from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_shar
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
 from pmbandits.state.lock import BUSY, KERNEL_TOKEN, try_lock_memory_in_kernel, unlock_memory_in_kernel
+from pmbandits.state.memory import Memory
 from pmbandits.state.numba_types import unpack
 
 CHOOSE_SIGNATURE, UPDATE_SIGNATURE = "memory -> int", "memory -> none"
 choose_by_address, update_by_address = make_caller(CHOOSE_SIGNATURE), make_caller(UPDATE_SIGNATURE)
 MIXTURE_TOLERANCE = 1e-6  # by which shares may miss 1 in all
-INVALID_CHOICE = -2  # returned if the policy's own kernel did not count exactly one pull of one of its arms
+# returned if the policy's own kernel did not count exactly one pull of one of its arms, or left no mixture
+INVALID_CHOICE = -2
 
 
 @step("memory, int -> int", frees=True)
@@ -34,6 +36,13 @@ def choose_arm_or_invalid(memory: int, choose: int) -> int:
     arm = choose_by_address(choose, memory)
     if arm < 0 or arm >= s.n_arms or s.t != before + 1:
         return INVALID_CHOICE
+    if s.mix_is_feasible == 0:  # a policy of a user: its mixture is looked at, too
+        total, least = 0.0, 0.0
+        for i in range(s.n_arms):
+            total += s.mix[i]
+            least = min(least, s.mix[i])
+        if not (abs(total - 1.0) <= MIXTURE_TOLERANCE and least >= -MIXTURE_TOLERANCE):
+            return INVALID_CHOICE
     if s.constraint_kind != 0:
         return pull_within_constraints(s, arm)
     return arm
@@ -88,8 +97,19 @@ def choose_with_forced_arm(memory: int, choose: int, arm: int) -> int:
     return own
 
 
-def invalid_choice_error(policy: str, n_arms: int) -> RuntimeError:
+def division_by_0_error(policy: str, kernel: str, memory: Memory) -> ZeroDivisionError:
+    """The error to raise when a kernel of a user's policy divided by 0."""
+    return ZeroDivisionError(
+        f"the kernel {kernel} of {policy}, or one that it calls, divides by 0 after {int(memory.t):,} pulls; look at "
+        "the divisor before you divide."
+    )
+
+
+def invalid_choice_error(policy: str, memory: Memory) -> RuntimeError:
     """The error to raise when the choose kernel of a user's policy returned INVALID_CHOICE."""
+    if not is_mixture(memory.mix):
+        return invalid_mixture_error(policy, memory.mix)
+    n_arms = memory.n_arms
     return RuntimeError(
         f"the kernel choose of {policy} must return pull(s, arm), once a round, with an arm from 0 to {n_arms - 1}; "
         "it returned another number, or counted no pull, or more than one."
@@ -104,7 +124,7 @@ def is_mixture(mixture: FloatArray) -> bool:
 def invalid_mixture_error(policy: str, mixture: FloatArray) -> RuntimeError:
     """The error to raise when the update kernel of a user's policy left something else than shares."""
     return RuntimeError(
-        f"the kernel update of {policy} must leave shares in s.mix that are at least 0 and add up to 1, but it left "
+        f"the kernels of {policy} must leave shares in s.mix that are at least 0 and add up to 1, but they left "
         f"{_validation.short_repr(mixture.tolist())}, which adds up to {mixture.sum():.6g}."
     )
 

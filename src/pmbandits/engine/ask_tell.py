@@ -17,6 +17,7 @@ from pmbandits.engine._calls import (
     INVALID_CHOICE,
     ask_one_or_busy,
     count_pull,
+    division_by_0_error,
     fill_next_arms,
     fill_next_arms_among,
     invalid_choice_error,
@@ -93,11 +94,13 @@ class AskTell(ArmLifecycle):
             return int(found[0]) if n is None else found
         if n is None:
             try:
-                where, address, _memory_ref, roster = self._now
+                where, address, memory, roster = self._now
+                arm: int = BUSY if roster is not None and roster.waiting else ask_one_or_busy(where, address)
             except AttributeError:
                 self._require_bound_policy()
                 raise
-            arm: int = BUSY if roster is not None and roster.waiting else ask_one_or_busy(where, address)
+            except ZeroDivisionError:
+                raise division_by_0_error(type(self).__name__, "choose", memory) from None
             if arm == INVALID_CHOICE:
                 self._raise_invalid_choice()
             if arm == BUSY:
@@ -109,8 +112,11 @@ class AskTell(ArmLifecycle):
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._require_bound_policy()
         out = np.empty(n, dtype=np.int64)
-        if self._with_lock(lambda: self._fill_with_next_arms(out, unavailable)) == INVALID_CHOICE:
-            self._raise_invalid_choice()
+        try:
+            if self._with_lock(lambda: self._fill_with_next_arms(out, unavailable)) == INVALID_CHOICE:
+                self._raise_invalid_choice()
+        except ZeroDivisionError:
+            raise division_by_0_error(type(self).__name__, "choose", self._memory) from None
         return out
 
     def _fill_with_next_arms(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None = None) -> int:
@@ -179,7 +185,7 @@ class AskTell(ArmLifecycle):
         return out
 
     def _raise_invalid_choice(self) -> NoReturn:
-        raise invalid_choice_error(type(self).__name__, self._memory.n_arms)
+        raise invalid_choice_error(type(self).__name__, self._memory)
 
     def tell(
         self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None

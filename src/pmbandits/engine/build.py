@@ -33,7 +33,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode_metric, has_single_peak, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, unit_grid_denser_at_ends
 from pmbandits.mixtures._survival_table import MAX_KNOTS
-from pmbandits.state.layout import OWN_PREFIX, SIZES, memory_layout_for
+from pmbandits.state.layout import MOST, OWN_PREFIX, SIZES, memory_layout_for
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Binary, Finite, Heavy, Real, Support
 
@@ -178,6 +178,9 @@ class MemoryBuilding(ConfidenceChoice):
         own = {field.name for field in self._own}
         for given, number in numbers.items():
             name = OWN_PREFIX + given if OWN_PREFIX + given in own else given
+            if name.startswith(OWN_PREFIX):
+                memory.field(name)[...] = self._checked_own_numbers(given, number, memory, name)
+                continue
             if name in own and name in memory.places.arrays:
                 memory.field(name)[...] = number
                 continue
@@ -187,6 +190,25 @@ class MemoryBuilding(ConfidenceChoice):
                     f"state({name}=float), and give the class that unpack: class ...(Policy, ..., unpack=unpack)."
                 )
             setattr(memory, name, number)
+
+    def _checked_own_numbers(self, given: str, number: Any, memory: Memory, name: str) -> FloatArray:
+        """The first values of what a user's policy keeps of its own, or an error that says what was declared."""
+        place, single = memory.field(name), name in memory.places.scalars
+        what = f"the number {given!r} of {type(self).__name__}"
+        values = _validation.to_float_array(what, number, what="a number, or an array of numbers")
+        if values.ndim > 0 and (single or values.shape != place.shape):
+            wanted = "it is declared as one number" if single else f"it is declared with the shape {place.shape}"
+            raise ValueError(
+                f"{what} begins with an array of shape {values.shape}, but {wanted}; give that, "
+                f"or one number{'' if single else ' for all places'}."
+            )
+        is_whole = np.isfinite(values) & (np.abs(values) <= MOST) & (np.floor(values) == values)
+        if place.dtype == np.int64 and not is_whole.all():
+            raise ValueError(
+                f"{what} begins with {_validation.short_repr(number)}, but it is declared as int; give whole numbers, "
+                "or declare it as float."
+            )
+        return values
 
     def _check_memory_limit(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes that would take more memory than the policy may have, before any memory is taken."""

@@ -19,6 +19,13 @@ Check = Callable[[str, Any], Any]  # given the name and the value, returns the v
 _REQUIRED: Any = inspect.Parameter.empty
 
 
+class OptionValues(dict[str, Any]):
+    """The options of a policy by name; a name that it does not have is answered with those that it has."""
+
+    def __missing__(self, key: Any) -> Any:
+        raise _validation.MissingKey(_validation.unknown_name_message("there is no option", key, list(self)))
+
+
 class Option:
     """One option: its default (``REQUIRED`` if there is none), its check, and the name under which it is given."""
 
@@ -81,7 +88,7 @@ class DeclaredOptions:
         for key in given:
             if key not in declared:
                 raise TypeError(_validation.unknown_name_message(f"{name} has no option", key, list(declared)))
-        out = {}
+        out = OptionValues()
         for key, o in declared.items():
             value = given.get(key, o.default)
             if value is _REQUIRED:

@@ -15,7 +15,7 @@ from pmbandits.confidence._bounds import (
     bernoulli_interval_upper,
     fill_arm_kl_band,
 )
-from pmbandits.engine._calls import invalid_mixture_error, is_mixture
+from pmbandits.engine._calls import division_by_0_error, invalid_mixture_error, is_mixture
 from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.forgetting import recorded_changes
 from pmbandits.engine.merging import Merging
@@ -90,8 +90,9 @@ class Reading(Merging):
     def own(self) -> dict[str, Any]:
         """What a policy of yours remembers of its own, as ``kit.state`` declared it: numbers, and copies of arrays."""
         memory, names = self._clone()._memory, [field.name for field in self._own]
-        found = {name.removeprefix(OWN_PREFIX): memory.field(name).copy() for name in names}
-        return {name: value if value.ndim else value.item() for name, value in found.items()}
+        single = memory.places.scalars
+        found = {name: memory.number(name) if name in single else memory.field(name).copy() for name in names}
+        return {name.removeprefix(OWN_PREFIX): value for name, value in found.items()}
 
     def _memory_of_updated_clone(self) -> Memory:
         """The state after an update with the newest rewards, on a copy: reading changes nothing."""
@@ -99,7 +100,10 @@ class Reading(Merging):
 
     def _updated_clone(self) -> Self:
         clone = self._clone()
-        clone._update(clone._memory.address)
+        try:
+            clone._update(clone._memory.address)
+        except ZeroDivisionError:
+            raise division_by_0_error(type(self).__name__, "update", clone._memory) from None
         return clone
 
     def _memory_with_radii(self) -> Memory:

@@ -96,7 +96,7 @@ def file_kind(path: Path) -> str:
             )
     else:
         if not path.is_file():
-            raise ValueError(f"there is no file {str(path)!r}; {_HELP}, with an arm and a reward column.")
+            raise FileNotFoundError(f"there is no file {str(path)!r}; {_HELP}, with an arm and a reward column.")
         suffixes = [suffix.lower() for suffix in path.suffixes]
         zipped = suffixes[-1:] == [_GZIP]
         suffix = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])

@@ -207,6 +207,11 @@ def as_preference(given: object) -> Preference:
         return given
     if isinstance(given, Distortion):
         return Preference("", given, "")
+    if hasattr(given, "names") and hasattr(given, "n_arms"):
+        raise TypeError(
+            f"the metric comes first and the arms second, as in oracle(metric, bandit), got "
+            f"{_validation.short_repr(given)} as the metric."
+        )
     if not isinstance(given, str):
         raise TypeError(
             f"metric must be a preference metric such as GiniDeviation(), its name, or words such as 'avoid the worst "

@@ -22,7 +22,7 @@ from pmbandits.metrics.categories import category_of
 from pmbandits.metrics.distortion_function import DistortionFunction
 from pmbandits.metrics.names import build_metric
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, Shape, unit_grid_denser_at_ends
-from pmbandits.metrics.user_function import UserFunction, check_slopes
+from pmbandits.metrics.user_function import UserFunction, check_derivative, check_slopes
 from pmbandits.metrics.value import value, value_of_cdf
 
 _MIXTURE_NOTES = {
@@ -152,7 +152,7 @@ class Distortion(DistortionFunction):
             counts when h leaves its chord by more than 1e-10 of max|h|.
 
         :func:`oracle` certifies an answer only with ``derivative``, and with ``shape`` or ``holder``. What you state is
-        checked at about 2,000 points.
+        checked at about 2,000 points when the metric is made.
 
         Examples
         --------
@@ -398,6 +398,8 @@ class Custom(Distortion):
                 raise ValueError(f"the distortion {self.label!r} is not {shape}: its values are {self.shape}.")
             if self._dh_of_user is not None:
                 check_slopes(self.label, self._h_of_user, self._dh_of_user, shape)
+        if self._dh_of_user is not None:
+            check_derivative(self.label, self._h_of_user, self._dh_of_user)
 
     def _h(self, u: FloatArray) -> FloatArray:
         return self._h_of_user(u)

@@ -80,6 +80,10 @@ def registered_metric_name(name: str) -> str:
 def build_metric(name: str, positional: tuple[Any, ...], parameters: Mapping[str, Any]) -> Any:
     """Make the metric with this name and these parameters; an error says what is unknown or missing."""
     key = registered_metric_name(name)
+    if not key[:1].isalpha():
+        raise ValueError(
+            f"{name!r} is no name of a metric; write for example 'gini', 'upper_cvar(0.9)' or '0.7*mean + 0.3*gini'."
+        )
     if key not in REGISTRY:
         for near in difflib.get_close_matches(key, _SUGGESTIONS, 1, 0.85):  # the name itself, or a letter more or less
             raise ValueError(f"there is no metric {name!r}. {_SUGGESTIONS[near]}")

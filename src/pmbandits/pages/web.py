@@ -167,7 +167,9 @@ def with_error_responses(handler: Handler) -> Handler:
             more = getattr(error, "more", {})  # such as what could have been meant
             return json_response({"error": str(error) or "that cannot be answered.", **more}, 400)
         except OSError as error:
-            return json_response({"error": f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."}, 400)
+            ours = error.filename is None  # one of our sentences
+            said = str(error) if ours else f"cannot use {Path(str(error.filename)).name!r}: {error.strerror}."
+            return json_response({"error": said}, 400)
         except Exception as error:
             import traceback
 

@@ -322,5 +322,6 @@ def _seconds_of_a_trial(experiment: Experiment, entry: PolicyAtHorizon) -> float
         seconds.append(min(player.play(trial).seconds for trial in range(1 if clock.seconds > SHORT_SECONDS else 2)))
     growth = 1.0  # of the seconds with the rounds, as an exponent
     if len(rounds) > 1:
-        growth = float(np.clip(np.log(seconds[-1] / seconds[-2]) / np.log(rounds[-1] / rounds[-2]), 0.5, 2.2))
+        before = max(len(rounds) - 3, 0)
+        growth = float(np.clip(np.log(seconds[-1] / seconds[before]) / np.log(rounds[-1] / rounds[before]), 0.5, 2.2))
     return seconds[-1] * (entry.horizon / rounds[-1]) ** growth

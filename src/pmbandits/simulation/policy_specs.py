@@ -49,7 +49,7 @@ def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy 
     if isinstance(given, str):
         return policy_by_name(given, horizon)
     if isinstance(given, type) and issubclass(given, Policy):
-        raise TypeError(f"{given.__name__} is a class; write {given.__name__}(...).")
+        return given(**({"horizon": horizon} if "horizon" in given.__signature__.parameters else {}))
     if callable(given):
         return PythonPolicy.from_arguments(given, label)
     if hasattr(given, "ask") and hasattr(given, "tell"):

@@ -102,9 +102,10 @@ def prepare_experiment(
     budget: float | None = None,
 ) -> Experiment:
     """Check the arguments of ``simulate`` and return the experiment that they describe."""
-    if isinstance(metric, (Bandit, Changing)):
+    if isinstance(metric, (Bandit, Changing)) or isinstance(policies, (Bandit, Changing)):
         raise TypeError(
-            "the metric comes first: simulate(metric, bandit, policies, horizon), as in oracle(metric, bandit)."
+            "the order is simulate(metric, bandit, policies, horizon): the metric comes first, as in "
+            "oracle(metric, bandit)."
         )
     horizons = _parse_horizons(horizon)
     timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))

@@ -173,7 +173,7 @@ class SimulationFile(_StrictModel):
 def read_spec(path: Path) -> dict[str, Any]:
     """The arguments of :func:`simulate` from a TOML file; every complaint names the file and the key or the line."""
     if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; write one like this:\n\n{EXAMPLE}")
+        raise FileNotFoundError(f"there is no file {str(path)!r}; write one like this:\n\n{EXAMPLE}")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ from pmbandits.changing import Changing
 from pmbandits.engine._calls import (
     CHOOSE_SIGNATURE,
     UPDATE_SIGNATURE,
+    division_by_0_error,
     invalid_choice_error,
     invalid_mixture_error,
     is_mixture,
@@ -153,7 +154,11 @@ class Player:
                 self._play_round_in_python(end, progress)
                 status = kernels.DONE
             else:
-                status = self._run_compiled_loop(end, progress)
+                try:
+                    status = self._run_compiled_loop(end, progress)
+                except ZeroDivisionError:
+                    error = division_by_0_error(type(self.policy).__name__, "choose or update", self.policy._memory)
+                    raise ZeroDivisionError(f"in trial {progress.trial}: {error}") from None
             if status != kernels.DONE:
                 self._resolve_interruption(status, progress)
             elif progress.watch is not None and cursor[kernels.CHECKPOINT] == progress.until:
@@ -191,7 +196,8 @@ class Player:
         elif status == kernels.BLOCK_USED_UP:
             self.stream.refill_block(int(self.bandit_arms[arm]))
         elif status == kernels.INVALID_ARM:
-            raise invalid_choice_error(type(policy).__name__, policy.n_arms)
+            error = invalid_choice_error(type(policy).__name__, policy._memory)
+            raise RuntimeError(f"in trial {progress.trial}, after {policy._memory.t:,} pulls: {error}")
         elif status == kernels.QUEUE_FULL:
             assert queue is not None
             queue.double_capacity()
@@ -253,6 +259,7 @@ class _TrialProgress:
 
     def __init__(self, player: Player, trial: int, watch: Callable[[Policy], bool] | None) -> None:
         rows, k = player.checkpoints.size, player.timeline.bandit.n_arms
+        self.trial = trial
         self.cursor = np.array([-1, 0, player.policy.t, 0], dtype=np.int64)
         self.pulls, self.mixture = np.tile(player.pulls_at_start, (rows, 1)), np.zeros((rows, k))
         self.ends = np.zeros(PHASE_ENDS, dtype=np.int64)

@@ -82,9 +82,18 @@ def _compiled_overload(own: Any, typed: Any) -> Any:
         raise TypeError(f"the kernel {own.py_func.__name__} cannot be compiled: {_main_line(error)}") from error
     made = own.overloads[typed.args]
     if made.signature.return_type != typed.return_type:
-        name, given = own.py_func.__name__, made.signature.return_type
-        raise TypeError(f"the kernel {name} returns {given}; it must return {typed.return_type}.")
+        raise TypeError(_wrong_result_message(own.py_func.__name__, made.signature.return_type, typed.return_type))
     return made
+
+
+def _wrong_result_message(name: str, given: Any, wanted: Any) -> str:
+    """The sentence for a kernel of a user that returns something else than it must."""
+    found = (
+        "nothing" if given == types.none else repr(given.literal_value) if isinstance(given, types.Literal) else given
+    )
+    found = "nothing in some cases" if isinstance(given, types.Optional) else found
+    must = {types.int64: "end with return pull(s, arm) in every case", types.none: "return nothing"}
+    return f"the kernel {name} returns {found}; it must {must.get(wanted, f'return {wanted}')}."
 
 
 def _main_line(error: Exception) -> str:
@@ -92,6 +101,14 @@ def _main_line(error: Exception) -> str:
     text = str(error)
     if (ours := re.search(rf"{_OURS} number .*", text)) is not None:
         return ours[0]
+    if (helper := re.search(r"Untyped global name '(\w+)'.*<class 'function'>", text)) is not None:
+        return f"it calls {helper[1]}, which is not compiled; write @kernel above def {helper[1]}."
+    if (unknown := re.search(r"Unknown attribute '(\w+)' of type pmbandits\.(State|Own)", text)) is not None:
+        name = unknown[1]
+        if (unknown[2], name) == ("State", "own"):
+            return "s.own is empty; declare what is in it, unpack = state(name=float), and write s = unpack(memory)."
+        where = f"s.own has no {name!r}" if unknown[2] == "Own" else f"s has no field {name!r}"
+        return f"{where}; to have s.own.{name}, declare it: unpack = state({name}=float)."
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("Failed in nopython")), "numba does not say why")
 
