@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Iterator
@@ -54,8 +55,8 @@ def make(instance: str, name: str, horizon: int, *, naive: bool = False) -> pmb.
 
 def wide_awake(policy: pmb.Policy) -> pmb.Policy:
     """Work out every grid point in every round."""
-    policy._steady = False
-    policy._note_radii()
+    policy._plan = dataclasses.replace(policy._plan, rounding_safe=False)
+    policy._memory.radii_decrease = 0
     return policy
 
 

@@ -5,7 +5,8 @@
 V is concave, so it lies below its tangent planes, and prices of the limits bound a plane on P (``interior_point.py``).
 Shares that limits on single arms ask for are fixed: only what is left of the shares, a = least + rest·b, is looked for.
 
-The interior point method solves problems of some size at once. In larger ones most arms take no part in the best
+A few arms and a smooth h need a few steps of Newton's method, and nothing compiled (``newton.py``). Else the interior
+point method solves problems of some size at once. In larger ones most arms take no part in the best
 mixture. So it looks for the best mixture of a few; one pass over all arms gives a bound for all, and says who should
 join (column generation). The smallest bound counts.
 """
@@ -21,6 +22,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.constraints.polytope import Interior, Polytope, simplex_polytope
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.interior_point import InteriorPoint, Solution
+from pmbandits.optimize.newton import MAX_ARMS, maximise_by_newton
 from pmbandits.tables.survival_table import SurvivalTable
 
 _MAX_DENSE_WORK = 4_000_000  # arms² × cells up to which all arms are looked at in every step
@@ -38,6 +40,7 @@ class ConcaveMaximum(NamedTuple):
     weights: FloatArray
     gap: float
     multipliers: FloatArray
+    method: str = "interior point"
 
 
 class _FreeShares:
@@ -100,6 +103,17 @@ def maximise_concave(
             weights = np.ones(table.n_arms)
         arms = _arms_with_feasible_support(free, arms, weights)
     goal = accuracy * scale_of_relative_gap(metric, measured, weights / weights.sum(), scale)
+    if (
+        allowed.bound.size == 0
+        and table.n_arms <= MAX_ARMS
+        and arms.size == table.n_arms
+        and metric._smooth_part.is_smooth
+    ):
+        quick = maximise_by_newton(metric, table, weights, goal)
+        if quick is not None:
+            return ConcaveMaximum(
+                quick[0], quick[1] + _ROUNDING * abs(table.value(metric, quick[0])), np.zeros(0), "Newton"
+            )
     return _column_generation(metric, table, free, arms, weights, goal)
 
 

@@ -54,8 +54,8 @@ def solve_concave(problem: Problem, polytope: Polytope | None = None) -> OracleR
     else:
         gap += beyond
     if polytope is None:
-        return problem.make_oracle_result(sparse, exact, gap, "interior point", unique=other is None, alternative=other)
-    return problem.make_oracle_result_within_limits(sparse, exact, gap, "interior point", found.multipliers)
+        return problem.make_oracle_result(sparse, exact, gap, found.method, unique=other is None, alternative=other)
+    return problem.make_oracle_result_within_limits(sparse, exact, gap, found.method, found.multipliers)
 
 
 def _mixture_without_small_shares(

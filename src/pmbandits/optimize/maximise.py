@@ -67,7 +67,7 @@ def maximise(
         start = np.full(table.n_arms, 1.0 / table.n_arms)
         found = maximise_concave(metric, table, start, accuracy=accuracy, scale=size, polytope=allowed)
         value = table.value(metric, found.weights)
-        return Maximum(found.weights, value, value + found.gap, "interior point", found.multipliers)
+        return Maximum(found.weights, value, value + found.gap, found.method, found.multipliers)
     if metric.shape == "linear":
         single = table.values(metric)
         top = allowed.maximise_linear(single)
