@@ -234,7 +234,7 @@ def simulate(
             except KeyboardInterrupt:
                 count = sum(len(x.entries) * len(x.trials) for x in experiments)
                 raise KeyboardInterrupt(
-                    f"Stopped. {len(results):,} of {count:,} trials are in {str(out)!r}; the same call goes on."
+                    f"stopped; {len(results):,} of {count:,} trials are in {str(out)!r}, and the same call goes on."
                 ) from None
             found = assemble_study(made, results)
             if several:
