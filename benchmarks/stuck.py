@@ -93,7 +93,8 @@ def problem(number: int) -> Problem:
         means = np.round(means, 4)
         return Problem(chosen, pmb.Bandit.bernoulli(means.tolist()), f"coins {means.tolist()}")
     k, size = int(rng.integers(2, 6)), int(rng.integers(3, 9))
-    atoms = np.linspace(0.0, 1.0, size) if rng.random() < 0.5 else np.round(np.sort(rng.random(size)), 3)
+    atoms = np.linspace(0.0, 1.0, size) if rng.random() < 0.5 else np.unique(np.round(rng.random(size), 3))
+    size = atoms.size  # one less where two are equal
     chances = np.round(rng.dirichlet(np.full(size, 0.3 if rng.random() < 0.5 else 1.0), k), 4)
     chances /= chances.sum(axis=1, keepdims=True)
     arms = [st.rv_discrete(values=(atoms[p > 0], p[p > 0])) for p in chances]

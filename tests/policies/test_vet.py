@@ -499,6 +499,17 @@ def test_it_says_that_no_arm_can_help_where_h_is_flat() -> None:
     assert "none of the arms that are left out can help" in policy.explain()
 
 
+@pytest.mark.parametrize("metric", [pmb.Mean(), pmb.DualPower(2), pmb.UpperCVaR(0.8)], ids=str)
+def test_an_arm_on_an_unbounded_support_is_not_lost_after_one_very_bad_reward(metric: Any) -> None:
+    """Arm 1 pays about 5 but paid −1 once, and 2σ more are less than the 3 of arm 0: it was never tried again."""
+    policy, rng = pmb.Vet(metric, n_arms=2, support=pmb.Real(1.0)), np.random.default_rng(0)
+    policy.tell([0] * 200 + [1], [*rng.normal(3.0, 1.0, 200).tolist(), -1.0])
+    for _ in range(6000):
+        arm = policy.ask()
+        policy.tell(arm, float(rng.normal((3.0, 5.0)[arm], 1.0)))
+    assert policy.pulls[1] > 100
+
+
 def test_shares_follow_the_mixture_inside_of_a_long_window() -> None:
     """Windows grow with time. Arms were pulled one after the other in them, and at 1e6 rounds regret was 3.6e-7."""
     times = [int(1_000_000 * (1 + k / 1000)) for k in range(11)]

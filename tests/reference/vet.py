@@ -381,7 +381,10 @@ class Vet:
 
     def distance(self, i: int) -> float:
         if self.shape == "concave":
-            return self.kl_to_required_slope(i)
+            far = self.kl_to_required_slope(i)
+            if isinstance(self.support, Real) and far > 0.0:
+                far = self.kl_to_shift_mean(i) if math.isinf(far) else max(far, self.kl_to_shift_mean(i))
+            return far
         if self.shape == "convex":
             own = self.value(np.eye(self.n_arms)[i])
             return (
@@ -405,6 +408,24 @@ class Vet:
         if self.caution < 1.0:
             far = min(far, kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i))))
         return far
+
+    def kl_to_shift_mean(self, i: int) -> float:
+        """½(d/σ)², with d the shift of a normal distribution around the arm's mean after which its mean of Φ is λ."""
+        sigma, mean = self.support.sigma, float(np.mean(self.rewards[i]))
+        z, weight = np.polynomial.hermite_e.hermegauss(7)
+        weight /= weight.sum()
+
+        def influence(x: Floats) -> Floats:
+            slope = np.diff(self.phi) / np.diff(self.points)
+            beyond = slope[0] * np.minimum(x - self.points[0], 0.0) + slope[-1] * np.maximum(x - self.points[-1], 0.0)
+            return np.interp(x, self.points, self.phi) + beyond
+
+        def lack(d: float) -> float:
+            return self.level - max(float(weight @ influence(mean + side * d + sigma * z)) for side in (-1.0, 1.0))
+
+        if lack(0.0) <= 0.0:
+            return 0.0
+        return 0.5 * (float(brentq(lack, 0.0, self.points[-1] - self.points[0], xtol=1e-13)) / sigma) ** 2
 
     def set_requirements_by_chord(self, i: int) -> None:
         """Neither shape: Φ at the mixture of a and arm i with the share that the arm had, and λ for it to beat a."""

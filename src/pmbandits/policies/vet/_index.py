@@ -36,6 +36,8 @@ from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, state
 
 LARGEST_KL = 1.0  # neither shape: D counts at most so much, since the search for the nearest change may miss it
+NORMAL_NODES = (0.0, 1.154405394739968, 2.366759410734541, 3.750439717725742)  # Gauss–Hermite, and their mirror images
+NORMAL_WEIGHTS = (0.4571428571428571, 0.480246357210026, 0.061514247935172, 0.001096537711945)
 FLAT = 1e-12  # slopes closer than this, relative, are equal
 ROUNDING = 1e-13  # a part of the largest utility that is rounding
 
@@ -52,6 +54,7 @@ unpack = state(
     threshold=float,  # log(n*/K): arms with a smaller index are tried
     pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
     within=float,  # the variance of rewards around the mean of their arm, of all arms together
+    sigma=float,  # σ of sub-Gaussian rewards; 0 for others
     caution=float,  # what rewards count that would lie where the arm has not been seen to reach
     # At the knots of the survival table: the survival of what is played, Φ, and working space.
     played_survival=own_field(float, "knot_capacity", "saved", "0 … 1"),
@@ -168,7 +171,11 @@ def kl_to_deserve_place(s: State, i: int) -> float:
     n = float(n_pulls_or_rewards(s, i))
     need = max(s.threshold - math.log(n), 0.0) / n
     if s.metric_shape == CONCAVE:
-        return kl_to_required_slope(s, i, need)
+        least = kl_to_required_slope(s, i, need)
+        if s.sigma > 0.0 and (least >= UNREACHABLE_KL or 0.0 < least < need):
+            shift = kl_to_shift_mean(s, i)
+            return shift if least >= UNREACHABLE_KL else max(least, shift)
+        return least
     if s.metric_shape == CONVEX:
         return kl_to_required_utility(s, i, need)
     if s.n_limited == 0:
@@ -261,6 +268,39 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
         return least
     value, slope = kl_inf_dual_and_slope(share, place, used, s.phi, level, largest)
     return min(least, value / s.caution) if slope >= 0.0 else least
+
+
+@step("state, float -> float", unpack)
+def influence_at(s: State, x: float) -> float:
+    """Φ at any x: straight between the knots, and beyond them as in the first and last cell."""
+    c = knot_cell_of(s.knots, s.n_knots, x)
+    return s.phi[c] + (x - s.knots[c]) * (s.phi[c + 1] - s.phi[c]) / (s.knots[c + 1] - s.knots[c])
+
+
+@step("state, float -> float", unpack)
+def mean_influence_of_normal(s: State, mean: float) -> float:
+    """The mean of Φ under a normal distribution with this mean and the standard deviation σ."""
+    total = 0.0
+    for m in range(len(NORMAL_NODES)):
+        away = s.sigma * NORMAL_NODES[m]
+        total += NORMAL_WEIGHTS[m] * 0.5 * (influence_at(s, mean - away) + influence_at(s, mean + away))
+    return total
+
+
+@shared("state, int -> float", unpack)
+def kl_to_shift_mean(s: State, i: int) -> float:
+    """Sub-Gaussian rewards, concave h: the relative entropy of the shift with which the slope towards an arm is λ.
+
+    The arm is taken to have a normal distribution with its mean and σ, and to move by d to either side: ½(d/σ)².
+    """
+    mean, level, lo, hi = s.sums[i] / s.n_rewards[i], required_slope(s, i), 0.0, s.knots[s.n_knots - 1] - s.knots[0]
+    for _ in range(40):
+        middle = 0.5 * (lo + hi)
+        if max(mean_influence_of_normal(s, mean - middle), mean_influence_of_normal(s, mean + middle)) >= level:
+            hi = middle
+        else:
+            lo = middle
+    return 0.5 * (hi / s.sigma) ** 2
 
 
 @step("state, int, float, float -> float and int", unpack)

@@ -21,7 +21,7 @@ from pmbandits.policies.vet._kernels import (
 )
 from pmbandits.state.compile import kernel
 from pmbandits.state.memory import Memory
-from pmbandits.supports import Binary, Finite, Support
+from pmbandits.supports import Binary, Finite, Real, Support
 
 FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely as the rewards say
 
@@ -98,9 +98,12 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
 
     In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm
-    is pulled that is furthest behind b at the end of the window, or 100 rounds from now if that is sooner. On
-    ``Real`` rewards the support has no ends; there an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its mean
-    on either side.
+    is pulled that is furthest behind b at the end of the window, or 100 rounds from now if that is sooner.
+
+    On ``Real`` rewards the support has no ends; there an arm is taken to reach σ·(√(2·log n) + 2/√n) beyond its
+    mean on either side. For concave h, D is also at least ½·(d/σ)². Here d is how far a normal distribution, with
+    the mean of the arm and the standard deviation σ, must move to reach λ. Where nothing within reach is enough, D
+    is that number alone.
 
     This policy is our own. The page "How fast Vet learns" proves its rate for two arms that pay 0 or 1, and says when
     no arm that deserves a place is left out. The page "All policies, on the same problems" compares it with the others,
@@ -138,6 +141,7 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
         known = isinstance(support, Binary) or (isinstance(support, Finite) and support.atoms.size <= FEW_ATOMS)
         numbers = {
             "pad": 0.0 if np.isfinite(support.width) else support.typical,
+            "sigma": support.sigma if isinstance(support, Real) else 0.0,
             "caution": 1.0 if known else self.options["caution"],
             "certify": self.options["certify"],
         }
