@@ -12,11 +12,18 @@ from hypothesis import strategies as some
 
 import pmbandits as pmb
 from pmbandits.engine.joint_regret import joint_regret_bound
-from pmbandits.mixtures._joint_regret import argmax_above_chord, fill_survival_bounds_by_cell
+from pmbandits.metrics.encoding import encode_metric, has_monotone_curvature
+from pmbandits.mixtures._joint_regret import (
+    argmax_above_chord,
+    extreme_lead_rate,
+    fill_survival_bounds_by_cell,
+    linear_lead_bound,
+)
 from tests.helpers import taught
 
 GINI = pmb.GiniDeviation()
-CONCAVE = [GINI, pmb.WangRightTail(), pmb.UpperCVaR(0.7), pmb.Quadratic(0.5), pmb.MeanMedianDeviation(), pmb.Mean()]
+SMOOTH = [GINI, pmb.WangRightTail(), pmb.Quadratic(0.5), pmb.DualPower(3.0), pmb.DualPower(1.5)]  # h'' is monotone
+CONCAVE = [*SMOOTH, pmb.UpperCVaR(0.7), pmb.MeanMedianDeviation(), pmb.Mean()]
 
 
 def ends_of(memory: Any) -> tuple[Any, Any, Any]:
@@ -81,6 +88,57 @@ def test_it_is_not_much_larger_than_what_can_be_found(metric: Any) -> None:
         assert found - 1e-9 <= most <= 1.5 * found + 1.05 * width @ above.max(axis=0) + 1e-6
 
 
+def test_with_many_rewards_it_is_close_to_what_can_be_found() -> None:
+    """Survivals of the mixture and of its rivals belong together; without this it would be three times as large."""
+    rng = np.random.default_rng(0)
+    policy, _ = taught(GINI, "finite", 3, 6000, seed=1)
+    _, memory, mix = policy._snapshot_with_mixture(None)
+    found = uphill(GINI, *ends_of(memory), mix, rng)
+    assert found - 1e-9 <= joint_regret_bound(memory, mix) <= 1.15 * found
+
+
+@settings(max_examples=300, deadline=None)
+@given(some.integers(0, 10**6), some.sampled_from([-1.0, 1.0]), some.sampled_from([0.0, 0.2, 0.7, 1.0]))
+def test_the_extreme_rate_is_that_of_a_fine_grid(seed: int, sign: float, a: float) -> None:
+    rng = np.random.default_rng(seed)
+    (low, high), (other_low, other_high) = np.sort(rng.random(2)), (1.0 - a) * np.sort(rng.random(2))
+    zero = rng.uniform(-0.5, 1.5)
+    arm, others = np.meshgrid(np.linspace(low, high, 301), np.linspace(other_low, other_high, 301))
+    s = a * arm + others
+    found = (sign * (arm - s) * (zero - s)).max()
+    exact = extreme_lead_rate(sign, a, low, high, a * low + other_low, a * high + other_high, zero)
+    assert found - 1e-12 <= sign * exact <= found + 0.02
+
+
+@settings(max_examples=300, deadline=None)
+@given(some.integers(0, 10**6), some.sampled_from(SMOOTH), some.integers(2, 4))
+def test_no_survivals_in_a_cell_are_above_the_linear_bound(seed: int, metric: Any, n_arms: int) -> None:
+    """For the mixture at which it was taken, and for all others that give more to the same arms."""
+    rng = np.random.default_rng(seed)
+    ends = rng.random(n_arms)[:, None] + rng.choice([0.01, 0.1, 0.5]) * rng.normal(size=(n_arms, 2))
+    low, high = np.sort(np.clip(ends, 0.0, 1.0), axis=1).T.copy()
+    a, b = rng.dirichlet(np.full(n_arms, 0.7), 2)
+    more, rates = (b >= a).astype(float), np.empty(n_arms)
+    bound = linear_lead_bound(encode_metric(metric), a, b, more, low, high, low @ a, high @ a, rates)
+    if bound == np.inf:
+        return
+    survivals = low + rng.choice([0.0, 0.25, 0.5, 1.0], (400, n_arms)) * (high - low)
+    for share in (0.0, 0.3, 1.0, 1.5):
+        rival = np.clip(a + share * (b - a), 0.0, 1.0)
+        if abs(rival.sum() - 1.0) < 1e-12:
+            ahead = metric(np.clip(survivals @ rival, 0.0, 1.0)) - metric(np.clip(survivals @ a, 0.0, 1.0))
+            assert ahead.max() <= bound + rates @ (rival - b) + 1e-7
+
+
+def test_only_metrics_whose_curvature_is_monotone_say_so() -> None:
+    assert all(has_monotone_curvature(encode_metric(metric)) for metric in (*SMOOTH, pmb.PHT(0.5), pmb.Mean()))
+    others = (pmb.UpperCVaR(0.7), pmb.MeanMedianDeviation(), pmb.WangTransform(0.5), GINI + pmb.UpperCVaR(0.9))
+    assert not any(has_monotone_curvature(encode_metric(metric)) for metric in others)
+    for metric in SMOOTH:  # the third differences have one sign
+        thirds = np.diff(metric(np.linspace(0.01, 0.99, 200)), 3)
+        assert (thirds >= -1e-13).all() or (thirds <= 1e-13).all()
+
+
 @settings(max_examples=60, deadline=None)
 @given(some.integers(0, 10_000), some.sampled_from(CONCAVE), some.integers(2, 4))
 def test_on_any_few_rewards_no_laws_give_a_larger_regret(seed: int, metric: Any, n_arms: int) -> None:
@@ -140,8 +198,6 @@ def test_with_balls_with_many_members_and_without_rewards_it_says_nothing() -> N
 @settings(deadline=None)
 @given(some.floats(0, 1), some.floats(0, 1), some.sampled_from(CONCAVE))
 def test_the_point_furthest_above_the_chord_is_found(one: float, two: float, metric: Any) -> None:
-    from pmbandits.metrics.encoding import encode_metric
-
     low, high = min(one, two), max(one, two)
     v, more = argmax_above_chord(encode_metric(metric), low, high)
     assert low <= v <= high and more >= 0.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
+from pmbandits.metrics.encoding import has_monotone_curvature
 from pmbandits.mixtures._joint_regret import (
     fill_mixture_survival_bounds,
     fill_survival_bounds_by_cell,
@@ -19,11 +20,15 @@ from pmbandits.mixtures._optimistic_bound import max_lead_of_other_arms
 from pmbandits.state.memory import Memory
 
 FINE_CELLS, COARSE_CELLS = 4096, 192  # cells in which the bound is worked out, and in which it is looked for first
+SMOOTH_CELLS = 1024  # cells where h'' is monotone: a cell takes longer then, and more cells change little
 MAX_MEMBERS = 6  # arms of the mixture up to which it is worked out: each may gain or lose, so there are 2^6 cases
 
 
 class SurvivalCells(NamedTuple):
-    """Cells of the support: widths, the ends of each arm's survival, and those of the mixture with v."""
+    """Cells of the support: widths, the ends of each arm's survival, and those of the mixture with v.
+
+    ``share`` and ``tie`` are for the two bounds of a cell (see ``joint_lead_bound_and_gradient``).
+    """
 
     width: FloatArray
     low: FloatArray
@@ -31,14 +36,16 @@ class SurvivalCells(NamedTuple):
     least: FloatArray
     most: FloatArray
     furthest_point: FloatArray
+    share: FloatArray
+    tie: FloatArray
 
     def maximise_lead_in_place(
         self, h: FloatArray, a: FloatArray, b: FloatArray, more: FloatArray, enough: float, passes: int
     ) -> tuple[float, float]:
         """Maximise the lead of b over a in these cells, in place; returns the value and the gap to the optimum."""
-        width, low, high, least, most, furthest_point = self
+        width, low, high, least, most, furthest_point, share, tie = self
         value, gap = maximise_joint_lead_in_place(
-            h, a, b, more, width, low, high, width.size, least, most, furthest_point, enough, passes
+            h, a, b, more, width, low, high, width.size, least, most, furthest_point, share, tie, enough, passes
         )
         return float(value), float(gap)
 
@@ -57,6 +64,8 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
         return max(float(max_lead_of_other_arms(memory.address, mix)), 0.0)
     if memory.metric_shape != CONCAVE or members.size > MAX_MEMBERS:
         return np.inf
+    smooth = has_monotone_curvature(memory.h)
+    fine = min(fine, SMOOTH_CELLS) if smooth else fine
     buffers = np.empty(fine), np.empty((fine, memory.n_arms)), np.empty((fine, memory.n_arms))
     count = fill_survival_bounds_by_cell(memory.address, *buffers)
     if count == 0:
@@ -79,6 +88,10 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
         if rough is not cells:
             rough.maximise_lead_in_place(h, mix, b, more, worst, 150)
         value, gap = cells.maximise_lead_in_place(h, mix, b, more, worst, 20 if rough is not cells else 150)
+        if smooth and gap > 0.1 * (value + gap) > 0.1 * worst:  # the maximum is where the smaller bound changes
+            cells.share[:] = cells.tie
+            value, gap = min((value, gap), cells.maximise_lead_in_place(h, mix, b, more, worst, 80), key=sum)
+            cells.share[:] = -1.0
         worst = max(worst, value + gap)
     offset = 2.0 * memory.rounding_utility_bound  # by how much rounding to bins moves both utilities
     if memory.sub_gaussian_sigma > 0.0:  # and what lies beyond all cells
@@ -93,4 +106,5 @@ def _cells_with_mixture_bounds(
     low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
     least, most, furthest_point = np.empty(width.size), np.empty(width.size), np.empty(width.size)
     lost = fill_mixture_survival_bounds(h, mix, width, low, high, width.size, least, most, furthest_point)
-    return SurvivalCells(width, low, high, least, most, furthest_point), float(lost)
+    share, tie = np.full(width.size, -1.0), np.zeros(width.size)
+    return SurvivalCells(width, low, high, least, most, furthest_point, share, tie), float(lost)

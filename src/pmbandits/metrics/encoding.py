@@ -2,7 +2,8 @@
 
 No other file knows the positions. The array holds
 
-- a head: how many terms, extrema and table points follow, and whether h is concave with one peak;
+- a head: how many terms, extrema and table points follow, whether h is concave with one peak, and whether h'' is known
+  to be monotone;
 - for each term c·h: the number of its family, c, and the family's parameters;
 - for each place where h may have a local extremum: the place, and h there;
 - a table of h, if a part of it has no compiled formula: pairs of u and h(u).
@@ -22,7 +23,7 @@ from numba.extending import overload, register_jitable
 from pmbandits._validation import FloatArray
 from pmbandits.metrics import formulas
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import FAMILIES, GiniDeviation
+from pmbandits.metrics.families import FAMILIES, DualPower, GiniDeviation
 from pmbandits.metrics.family import Family
 from pmbandits.metrics.normal import normal_cdf, normal_quantile
 from pmbandits.metrics.numeric import unit_grid_denser_at_ends
@@ -30,8 +31,8 @@ from pmbandits.state.compile import kernel
 from pmbandits.state.linking import dispatch_table, shared, step
 
 # The head.
-_N_TERMS, _N_EXTREMA, _N_POINTS, _SINGLE_PEAK = 0, 1, 2, 3
-_HEAD = 4
+_N_TERMS, _N_EXTREMA, _N_POINTS, _SINGLE_PEAK, _MONOTONE_CURVATURE = 0, 1, 2, 3, 4
+_HEAD = 5
 # A term: its family, its weight, its parameters.
 _PARAMETERS = 2
 _TERM = 2 + _PARAMETERS
@@ -121,14 +122,18 @@ def encode_metric(metric: Distortion) -> FloatArray:
     extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
     head = np.zeros(_HEAD)
-    head[_N_TERMS], head[_N_EXTREMA], head[_N_POINTS], head[_SINGLE_PEAK] = (
-        len(terms),
-        len(extrema),
-        table.shape[0],
-        peak,
-    )
+    head[:] = len(terms), len(extrema), table.shape[0], peak, _is_curvature_monotone(metric)
     parts = (np.asarray(part, dtype=np.float64).ravel() for part in (head, terms, extrema, table))
     return np.ascontiguousarray(np.concatenate(list(parts)))
+
+
+def _is_curvature_monotone(metric: Distortion) -> bool:
+    """Whether h is known to have a third derivative of one sign: a dual power, or powers that agree in theirs."""
+    if isinstance(metric, DualPower):
+        return True
+    powers = metric._power_coefficients()
+    thirds = [] if powers is None else [c * p * (p - 1.0) * (p - 2.0) for p, c in powers.items()]
+    return powers is not None and (min(thirds, default=0.0) >= 0.0 or max(thirds) <= 0.0)
 
 
 def _tabulate_until_interpolation_is_accurate(h: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -250,6 +255,12 @@ def one_family_slope(h: FloatArray, u: float, slope_step: float) -> float:
 def has_table(h: FloatArray) -> bool:
     """Whether a part of h is a table."""
     return h[_N_POINTS] > 0.0
+
+
+@step("floats -> bool")
+def has_monotone_curvature(h: FloatArray) -> bool:
+    """Whether h'' is known to be monotone, so that h' is convex or concave."""
+    return h[_MONOTONE_CURVATURE] == 1.0
 
 
 @step("floats -> bool")

@@ -16,6 +16,17 @@ over cells of the largest value between D's ends is concave in b: it is climbed,
 everywhere. There is one such program for each choice of the arms of a that get more; arms that a leaves out can get
 more only.
 
+This treats s and D as if they had nothing to do with each other. A second bound does not. Since the weights of b and of
+a add up to the same, D = Σ (b_i − a_i)·(S_i − s). For every number m the tangent at s + m gives
+
+    h(s + D) − h(s) ≤ [h(s + m) − h(s) − m·h'(s + m)] + Σ (b_i − a_i)·(S_i − s)·h'(s + m).
+
+Each (S_i − s)·h'(s + m) is taken at its largest where b_i > a_i, and at its smallest where b_i < a_i, over all S_i and
+s that go together. So the right side is linear in b. In each cell the smaller one of both bounds counts. m is
+the middle of D. Where h'' is monotone, both maxima have closed forms. The bracket
+is monotone in s. And the distance of h' from its chord over [A + m, B + m] is concave or convex, so it is at most twice
+that in the middle; with the chord in place of h', the product is quadratic in s.
+
 What is left is of second order: where no arm is known to deserve more, b − a is small, and so is what the sets'
 width does to D. So this bound falls like 1/n where the other falls like 1/√n.
 """
@@ -45,13 +56,15 @@ from pmbandits.confidence._golden_section import (
 )
 from pmbandits.confidence._sub_gaussian import fill_sub_gaussian_cells
 from pmbandits.estimates._rewards import BINARY, sort_pool
-from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
+from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value, has_monotone_curvature
 from pmbandits.mixtures._optimistic_bound import CERTIFICATE_SLOPE_STEP, slope_error_near_0_and_1
 from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap, steepest_pair_of_arms
 from pmbandits.state.arrays import copy_numbers_into, fill_array_with
 from pmbandits.state.compile import kernel
-from pmbandits.state.linking import shared
+from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State, unpack
+
+MIN_DISTANCE = 1e-3  # from 0 and 1, of the survivals at which slopes of h are taken in linear bounds
 
 
 @shared("state, floats, table, table -> int")
@@ -158,7 +171,86 @@ def fill_mixture_survival_bounds(
     return lost
 
 
-@shared("floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats -> float")
+@step("float, float, float, float, float, float, float, float -> float")
+def arm_survival_at(
+    sign: float, s: float, a: float, low: float, high: float, least: float, most: float, zero: float
+) -> float:
+    """The survival S of an arm for which sign·(S − s)·(zero − s) is largest, if that of the mixture is s."""
+    if sign * (zero - s) < 0.0:
+        others = s - most + a * high
+        return low if others <= a * low else others / a
+    others = s - least + a * low
+    return high if others >= a * high else others / a
+
+
+@step("float, float, float, float, float, float, float -> float")
+def extreme_lead_rate(sign: float, a: float, low: float, high: float, least: float, most: float, zero: float) -> float:
+    """The largest (sign 1) or smallest (sign −1) value of (S − s)·(zero − s).
+
+    S is an arm's survival, in [low, high], and s that of the mixture, in [least, most], in which the arm has the share
+    a. At each s the best S is one end of what is possible. On each side of ``zero`` this end is linear in s up to a
+    corner, and S = low or high beyond it. So the product is quadratic in s: it is largest (or smallest) at the vertex
+    of one of the two pieces, as far as that piece reaches, or at an end of the side.
+    """
+    if a >= 1.0:
+        return 0.0
+    rising, falling = least + a * (high - low), most - a * (high - low)  # where S reaches high, and leaves low
+    best = 0.0 if least <= zero <= most else -np.inf
+    for side in range(2):
+        if side == 0 and zero > least:
+            vertex = (least - a * low) / (1.0 - a) if sign > 0.0 else low
+            corner, end = rising if sign > 0.0 else falling, min(zero, most)
+            place = min(max(0.5 * (zero + vertex), least), max(min(corner, end), least))
+        elif side == 1 and zero < most:
+            vertex = (most - a * high) / (1.0 - a) if sign > 0.0 else high
+            corner, end = falling if sign > 0.0 else rising, max(zero, least)
+            place = max(min(0.5 * (zero + vertex), most), min(max(corner, end), most))
+        else:
+            continue
+        for s in (place, end):
+            best = max(best, sign * (arm_survival_at(sign, s, a, low, high, least, most, zero) - s) * (zero - s))
+    return sign * best
+
+
+@shared("floats, floats, floats, floats, floats, floats, float, float, floats -> float")
+def linear_lead_bound(
+    h: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    more: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    least: float,
+    most: float,
+    rates: FloatArray,
+) -> float:
+    """Upper bound on h at b's survival less h at a's, in one cell, that is linear in b: ``rates`` gets its slopes.
+
+    It is for h whose second derivative is monotone, and infinite if survivals are next to 0 or 1.
+    """
+    m = 0.0
+    for i in range(a.size):
+        m += 0.5 * (b[i] - a[i]) * (low[i] + high[i])
+    m = min(max(m, MIN_DISTANCE - least), 1.0 - MIN_DISTANCE - most)
+    bottom, top = least + m, most + m
+    if min(bottom, 1.0 - top) < 0.99 * MIN_DISTANCE:
+        return np.inf
+    step = 1e-4 * min(bottom, 1.0 - top, 0.01)
+    first, half, last = h_slope(h, bottom, step), h_slope(h, 0.5 * (bottom + top), step), h_slope(h, top, step)
+    bend = max((first - last) / (most - least), 1e-9) if most > least else 1e-9
+    zero, off = least + first / bend, abs(first + last - 2.0 * half)
+    total = max(h_value(h, bottom) - h_value(h, least) - first * m, h_value(h, top) - h_value(h, most) - last * m)
+    for i in range(a.size):
+        sign = 2.0 * more[i] - 1.0
+        rates[i] = bend * extreme_lead_rate(sign, a[i], low[i], high[i], least, most, zero)
+        rates[i] += sign * off * max(high[i] - least, most - low[i])
+        total += (b[i] - a[i]) * rates[i]
+    return total
+
+
+@shared(
+    "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats, floats, floats -> float"
+)
 def joint_lead_bound_and_gradient(
     h: FloatArray,
     a: FloatArray,
@@ -171,13 +263,17 @@ def joint_lead_bound_and_gradient(
     least: FloatArray,
     most: FloatArray,
     chord_peak: FloatArray,
+    share: FloatArray,
+    tie: FloatArray,
     slope: FloatArray,
 ) -> float:
     """Upper bound on U_h(b) − U_h(a): the sum over cells. ``slope`` gets the gradient in b.
 
-    ``more`` is 1 where b has at least a's share, and 0 where it has at most that.
+    ``more`` is 1 where b has at least a's share, and 0 where it has at most that. Where h'' is monotone,
+    the smaller one of two bounds counts in each cell. With ``share`` above 0 it is this share of the second one and
+    the rest of the first one: not smaller, but concave in b. ``tie`` gets a share for each cell that makes it so here.
     """
-    k, total = a.size, 0.0
+    k, total, rates, smooth = a.size, 0.0, np.empty(a.size), has_monotone_curvature(h)
     fill_array_with(slope, 0.0)
     for c in range(cells):
         up, down = 0.0, 0.0
@@ -200,6 +296,16 @@ def joint_lead_bound_and_gradient(
         if up > v - upper and down < v - lower:
             end = max(down, v - upper) if chord < 0.0 else min(up, v - lower)
             best = max(best, at_v - at_low + chord * (end - (v - lower)))
+        if smooth:
+            linear = linear_lead_bound(h, a, b, more, low[c], high[c], lower, upper, rates)
+            near = 0.1 * (abs(linear) + abs(best))
+            tie[c] = min(max(0.5 + 0.5 * (best - linear) / near, 0.0), 1.0) if near < np.inf and near > 0.0 else 0.0
+            part = share[c] if share[c] >= 0.0 else (1.0 if linear < best else 0.0)
+            if part > 0.0 and linear < np.inf:
+                total += part * wide * linear
+                for i in range(k):
+                    slope[i] += part * wide * rates[i]
+                wide *= 1.0 - part
         total += wide * best
         rising = chord
         if lower + up >= v:
@@ -234,6 +340,8 @@ def maximise_joint_lead_in_place(
     least: FloatArray,
     most: FloatArray,
     chord_peak: FloatArray,
+    share: FloatArray,
+    tie: FloatArray,
     stop_below: float,
     passes: int,
 ) -> tuple[float, float]:
@@ -246,7 +354,9 @@ def maximise_joint_lead_in_place(
     floor, top, g, there, trial = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
         floor[i], top[i] = (a[i], 1.0) if more[i] == 1.0 else (0.0, a[i])
-    value = joint_lead_bound_and_gradient(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
+    value = joint_lead_bound_and_gradient(
+        h, a, b, more, width, low, high, cells, least, most, chord_peak, share, tie, g
+    )
     used = 1
     while True:
         gap = frank_wolfe_gap(g, b, floor, top, k)
@@ -256,26 +366,30 @@ def maximise_joint_lead_in_place(
         if i < 0:
             return value, gap
         left, right = 0.0, min(top[i] - b[i], b[j] - floor[j])
-        step = right
+        step, rise, fall = right, g[i] - g[j], 0.0  # slopes at the left end, and at the right one
         copy_numbers_into(trial, b)
         for _ in range(14):
             trial[i], trial[j] = b[i] + step, b[j] - step
-            joint_lead_bound_and_gradient(h, a, trial, more, width, low, high, cells, least, most, chord_peak, there)
+            joint_lead_bound_and_gradient(
+                h, a, trial, more, width, low, high, cells, least, most, chord_peak, share, tie, there
+            )
             used += 1
             if there[i] >= there[j]:
-                left = step
+                left, rise = step, there[i] - there[j]
                 if step == right:
                     break
             else:
-                right = step
+                right, fall = step, there[j] - there[i]
             if right - left <= 0.1 * right:
                 break
-            step = 0.5 * (left + right)
+            step = left + (right - left) * min(max(rise / (rise + fall), 0.1), 0.9)
         if left == 0.0:
             return value, gap
         b[i] = min(b[i] + left, top[i])
         b[j] = max(b[j] - left, floor[j])
-        value = joint_lead_bound_and_gradient(h, a, b, more, width, low, high, cells, least, most, chord_peak, g)
+        value = joint_lead_bound_and_gradient(
+            h, a, b, more, width, low, high, cells, least, most, chord_peak, share, tie, g
+        )
         used += 1
 
 
