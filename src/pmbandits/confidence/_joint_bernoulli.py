@@ -38,6 +38,7 @@ SLACK = 1e-6  # for rounding in ln M
 # The weights of the martingales beside the number 1: Krichevsky and Trofimov's, and those for each ν.
 KT_WEIGHT, CENTRED_WEIGHTS, CENTRED_SIZES = 0.25, (0.5, 0.25), (16.0, 512.0)
 VALUE, SLOPE = 0, 1
+BLOCK = 64  # arms, of which the one that is cheapest to move is remembered
 
 
 @step("float -> float")
@@ -137,57 +138,81 @@ def tangent_cost_at(chances: FloatArray, costs: FloatArray, p: float) -> float:
     return costs[j - 1] + (costs[j] - costs[j - 1]) * (p - chances[j - 1]) / span if span > 0.0 else costs[j]
 
 
-@shared("floats, floats, floats, table, table, ints, float, float, floats -> float")
-def extreme_mean_in_joint_set(
-    a: FloatArray,
+@step("floats, floats, table, table, ints, float, floats -> float")
+def budget_left_at_likeliest(
     floor: FloatArray,
     top: FloatArray,
     chances: FloatArray,
     costs: FloatArray,
     likeliest: IntArray,
     budget: float,
-    sign: float,
     p: FloatArray,
 ) -> float:
-    """The largest (sign 1) or least (−1) mean of the mixture a in the set, with chances p; nan if there are none.
-
-    The chance of each arm also lies between ``floor`` and ``top``. ``likeliest`` says where its cost is least.
-    """
-    k, last, left = a.size, TANGENTS, budget
-    place = np.empty(k, np.int64)
-    for i in range(k):
+    """The budget that is left when all arms have their likeliest chance within their limits, p; nan if none is."""
+    for i in range(p.size):
         p[i] = min(max(chances[i, likeliest[i]], floor[i]), top[i])
-        if p[i] < chances[i, 0] or p[i] > chances[i, last]:
+        if p[i] < chances[i, 0] or p[i] > chances[i, TANGENTS]:
             return np.nan
-        left -= tangent_cost_at(chances[i], costs[i], p[i])
+        budget -= tangent_cost_at(chances[i], costs[i], p[i])
+    return budget if budget >= 0.0 else np.nan
+
+
+@shared("floats, floats, floats, table, table, float, float, floats, ints, table -> float")
+def mean_after_spending(
+    a: FloatArray,
+    floor: FloatArray,
+    top: FloatArray,
+    chances: FloatArray,
+    costs: FloatArray,
+    left: float,
+    sign: float,
+    p: FloatArray,
+    place: IntArray,
+    scratch: FloatArray,
+) -> float:
+    """The largest (sign 1) or least (−1) mean of the mixture a that the budget ``left`` pays for, from chances p on.
+
+    ``p`` becomes the chances where it is reached. Pieces are taken in the order of what they cost. ``place`` and the
+    four rows of ``scratch`` are overwritten.
+    """
+    k, last = a.size, TANGENTS
+    rates, slopes, ends, least_rates = scratch[0], scratch[1], scratch[2], scratch[3]  # the last one of blocks of arms
+    blocks = (k - 1) // BLOCK + 1
+    for i in range(k):
         place[i] = np.searchsorted(chances[i], p[i]) - (1 if sign < 0.0 else 0)
-        while sign > 0.0 and place[i] <= last and chances[i, place[i]] == p[i]:
-            place[i] += 1  # to the first corner beyond p
-    if left < 0.0:
-        return np.nan
+    first, until = 0, k  # the next pieces of all arms are priced first, later that of the arm that moved
     while True:
-        best, rate, slope, end = -1, np.inf, 0.0, 0.0
-        for i in range(k):
-            j = place[i]
+        for i in range(first, until):
+            while 0 <= place[i] <= last and chances[i, place[i]] == p[i]:  # to the first corner beyond p
+                place[i] += 1 if sign > 0.0 else -1
+            rates[i], j = np.inf, place[i]
             if a[i] == 0.0 or j < 0 or j > last:
                 continue
-            until = min(chances[i, j], top[i]) if sign > 0.0 else max(chances[i, j], floor[i])
-            if sign * (until - p[i]) <= 0.0:
-                continue
-            inner = j - 1 if sign > 0.0 else j + 1
-            rise = max((costs[i, j] - costs[i, inner]) / abs(chances[i, j] - chances[i, inner]), 0.0)
-            if rise / a[i] < rate:
-                best, rate, slope, end = i, rise / a[i], rise, until
-        if best < 0:
+            ends[i] = min(chances[i, j], top[i]) if sign > 0.0 else max(chances[i, j], floor[i])
+            if sign * (ends[i] - p[i]) > 0.0:
+                inner = j - 1 if sign > 0.0 else j + 1
+                slopes[i] = max((costs[i, j] - costs[i, inner]) / abs(chances[i, j] - chances[i, inner]), 0.0)
+                rates[i] = slopes[i] / a[i]
+        for block in range(first // BLOCK, (until - 1) // BLOCK + 1):
+            least_rates[block] = rates[BLOCK * block]
+            for i in range(BLOCK * block + 1, min(BLOCK * (block + 1), k)):
+                least_rates[block] = min(least_rates[block], rates[i])
+        block = 0
+        for other in range(1, blocks):
+            if least_rates[other] < least_rates[block]:
+                block = other
+        if least_rates[block] == np.inf:
             break
-        cost = slope * abs(end - p[best])
+        arm = BLOCK * block
+        while rates[arm] > least_rates[block]:
+            arm += 1
+        first, until = arm, arm + 1
+        cost = slopes[arm] * abs(ends[arm] - p[arm])
         if cost > left:
-            p[best] += sign * left / slope
+            p[arm] += sign * left / slopes[arm]
             break
         left -= cost
-        p[best] = end
-        while 0 <= place[best] <= last and chances[best, place[best]] == end:
-            place[best] += 1 if sign > 0.0 else -1
+        p[arm] = ends[arm]
     mean = 0.0
     for i in range(k):
         mean += a[i] * p[i]
@@ -213,7 +238,6 @@ def largest_lead_over_mixture(
     cheapest matters for each. ``worst`` gets the chances where the bound is reached. Below ``enough`` it is −∞.
     """
     k, last = a.size, TANGENTS
-    floor, top, p, found = np.zeros(k), np.ones(k), np.empty(k), -np.inf
     most = h_max(h, low, high)
     cheapest_up, cheapest_down, up, down = -1, -1, np.inf, np.inf
     for i in range(k):
@@ -228,18 +252,33 @@ def largest_lead_over_mixture(
             cost = tangent_cost_at(chances[i], costs[i], min(best, high)) - costs[i, likeliest[i]]
             if cost < down:
                 cheapest_down, down = i, cost
-    for i in range(k):
-        if a[i] == 0.0 and i != cheapest_up:
+    some, n = np.empty(k, np.int64), 0
+    for i in range(k):  # all other arms have their likeliest chances
+        if a[i] > 0.0 or i in (cheapest_up, cheapest_down):
+            some[n] = i
+            n += 1
+        else:
+            worst[i] = chances[i, likeliest[i]]
+            budget -= tangent_cost_at(chances[i], costs[i], worst[i])
+    share, corners, prices, best_corner = a, chances, costs, likeliest
+    if n < k:
+        some = some[:n]
+        share, corners, prices, best_corner = a[some], chances[some], costs[some], likeliest[some]
+    floor, top, p, scratch, found = np.zeros(n), np.ones(n), np.empty(n), np.empty((4, n)), -np.inf
+    place = np.empty(n, np.int64)
+    for i in range(n):
+        if share[i] == 0.0 and some[i] != cheapest_up:
             continue
         floor[i] = low
-        for j in range(k):
-            if (a[j] == 0.0 and j != cheapest_down) or (i == j and a[i] > 0.0):
+        for j in range(n):
+            if (share[j] == 0.0 and some[j] != cheapest_down) or (i == j and share[i] > 0.0):
                 continue
             top[j] = high
             for sign in (-1.0, 1.0):
-                mean = extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, sign, p)
-                if math.isnan(mean):
+                left = budget_left_at_likeliest(floor, top, corners, prices, best_corner, budget, p)
+                if math.isnan(left):
                     break
+                mean = mean_after_spending(share, floor, top, corners, prices, left, sign, p, place, scratch)
                 if sign < 0.0:
                     least = mean
                     lead = most - h_min(h, mean, mean)
@@ -247,8 +286,8 @@ def largest_lead_over_mixture(
                     lead = most - h_min(h, least, max(mean, least))
                 if lead > max(found, enough):
                     found = lead
-                    for arm in range(k):
-                        worst[arm] = p[arm]
+                    for arm in range(n):
+                        worst[some[arm]] = p[arm]
             top[j] = 1.0
         floor[i] = 0.0
     return found
@@ -272,18 +311,24 @@ def joint_bernoulli_bounds(
     ``worst`` gets chances in the set for which the regret is about that large.
     """
     k, members = a.size, 0
-    likeliest, floor, top, p, alone = np.empty(k, np.int64), np.zeros(k), np.ones(k), np.empty(k), np.zeros(k)
+    likeliest, floor, top, p = np.empty(k, np.int64), np.zeros(k), np.ones(k), np.empty(k)
     for i in range(k):
         likeliest[i] = np.argmin(costs[i])
         members += a[i] > 0.0
-    least = extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, -1.0, worst)
-    largest = max(extreme_mean_in_joint_set(a, floor, top, chances, costs, likeliest, budget, 1.0, p), least)
-    low, high = 1.0, 0.0
+    spare = budget_left_at_likeliest(floor, top, chances, costs, likeliest, budget, p)
+    low, high, one, alone, scratch = 1.0, 0.0, np.ones(1), np.empty(1), np.empty((4, k))
+    place = np.empty(k, np.int64)
     for i in range(k):
-        alone[i] = 1.0
-        low = min(low, extreme_mean_in_joint_set(alone, floor, top, chances, costs, likeliest, budget, -1.0, p))
-        high = max(high, extreme_mean_in_joint_set(alone, floor, top, chances, costs, likeliest, budget, 1.0, p))
-        alone[i] = 0.0
+        here = slice(i, i + 1)
+        for sign in (-1.0, 1.0):
+            alone[0] = p[i]
+            end = mean_after_spending(
+                one, floor[here], top[here], chances[here], costs[here], spare, sign, alone, place, scratch
+            )
+            low, high = min(low, end), max(high, end)
+    worst[:] = p
+    least = mean_after_spending(a, floor, top, chances, costs, spare, -1.0, worst, place, scratch)
+    largest = max(mean_after_spending(a, floor, top, chances, costs, spare, 1.0, p, place, scratch), least)
     lower, upper = h_min(h, least, largest), h_max(h, least, largest)
     rival = max(h_max(h, low, high), upper)
     if members > MAX_MEMBERS:

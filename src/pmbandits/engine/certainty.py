@@ -317,7 +317,8 @@ class CertaintyMethods(Reading):
         )
         clone = clone._with_waiting_arms_in_memory()
         active_arms = list(clone._active_arms)
-        idle = [name for i, name in enumerate(clone.names) if given[i] > 0.0 and i not in active_arms]
+        playing = set(active_arms)
+        idle = [name for i, name in enumerate(clone.names) if given[i] > 0.0 and i not in playing]
         if idle:
             raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
         return clone, memory_with_radius_table(clone._memory, clone._current_plan(clone._memory)), given[active_arms]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmbandits import _html
+from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.roster import PLAYS
 from pmbandits.engine.stopping import Stopping
 
@@ -18,20 +19,23 @@ class Explaining(Stopping):
         With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that regret is certain, or when it may be.
         """
         clone = self._clone()  # all that is said is of one moment, also if other threads go on
-        mixture, pulls, t, waiting = clone.mixture, clone.pulls, clone.t, int(clone.pending.sum())
+        return clone._explanation_text(None if self.confidence is None else clone.certainty(), regret)
+
+    def _explanation_text(self, sure: Certainty | None, regret: float | str | None = None) -> str:
+        """The explanation, with a certainty that is worked out already."""
+        mixture, pulls, t, waiting = self.mixture, self.pulls, self.t, int(self.pending.sum())
         shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
                            for n, p, m in zip(self.names[:6], pulls, mixture, strict=False))  # fmt: skip
-        arm, reason = clone._next_arm_and_reason()
+        arm, reason = self._next_arm_and_reason()
         text = f"Round {t + 1}: {arm} is next. Shares played so far (and wanted): {shares}. {reason}"
-        if self.confidence is not None:
-            sure = clone.certainty(mixture)
+        if sure is not None:
             text += (
                 f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} "
                 f"and {sure.upper:.4g}. {sure}"
             )
         if regret is not None:
-            text += f" {clone.forecast(regret)}"
-        text += clone._detected_changes_text()
+            text += f" {self.forecast(regret)}"
+        text += self._detected_changes_text()
         if waiting:
             text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
         return text

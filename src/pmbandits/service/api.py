@@ -242,7 +242,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def export_policy(name: str, key: Annotated[keys.Key, require_scope("read")]) -> Response:
         """The policy as a file that pmbandits.load reads: it goes on exactly where this one is."""
         now = await service.read(name, LiveExperiment.copy)
-        content = await service.run_in_thread(partial(replay.policy_to_bytes, now.replay.policy))
+        content = await service.read_in_thread(key, name, partial(replay.policy_to_bytes, now.replay.policy))
         headers = {"content-disposition": f'attachment; filename="{name}.pmb"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -387,12 +387,17 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         now = await service.read(name, LiveExperiment.copy)
         policy_copy, seen, status = now.replay.policy, now.replay.seen, now.status
         goal = None if regret is None else regret if regret.strip().endswith("%") else _parse_regret(regret)
-        found = await service.run_in_thread(
-            partial(_call_or_refuse_bad_input, lambda: reading.experiment_state(policy_copy, goal))
-        )
+
+        def work() -> tuple[dict[str, Any], Any, Any]:
+            return (
+                _call_or_refuse_bad_input(lambda: reading.experiment_state(policy_copy, goal)),
+                service.sample_ratios.sample_ratio_of(now),
+                service.overdue_tickets.oldest_open_ticket(now.record.id),
+            )
+
+        found, ratio, oldest_open = await service.read_in_thread(key, name, work)
         if now.replay.draws is not None:
             found["explanation"] = now.replay.draws.explain(policy_copy.names)
-        ratio = await service.run_in_thread(lambda: service.sample_ratios.sample_ratio_of(now))
         changes, watched = await service.alarms.changes_found(Watched.from_experiment(now))
         changed = {"changes": [alarm.to_response_dict() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
@@ -405,7 +410,6 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
                 found["certainty"]["sentence"] = (
                     f"This is not valid now, because {why}. {found['certainty']['sentence']}"
                 )
-        oldest_open = await service.run_in_thread(lambda: service.overdue_tickets.oldest_open_ticket(now.record.id))
         awaited = {
             "rewards": int(policy_copy.pending.sum()),
             "oldest": None if oldest_open is None else oldest_open[0],
@@ -430,15 +434,14 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         """How it went: shares wanted and played, and how sure the mixture was; the last point is now."""
         now = await service.read(name, LiveExperiment.copy)
         policy_copy, seen, exp = now.replay.policy, now.replay.seen, now.record.id
-        found = await asyncio.to_thread(history.stored_points, service.store, exp, after)
-        if seen > after and (not found or found[-1]["seq"] < seen):
-            found.append(
-                {
-                    "seq": seen,
-                    "at": now_ms(),
-                    **await service.run_in_thread(partial(history.history_point, policy_copy)),
-                }
-            )
+
+        def work() -> list[dict[str, Any]]:
+            found = history.stored_points(service.store, exp, after)
+            if seen > after and (not found or found[-1]["seq"] < seen):
+                found.append({"seq": seen, "at": now_ms(), **history.history_point(policy_copy)})
+            return found
+
+        found = await service.read_in_thread(key, name, work)
         return {"points": [_with_iso_time(one) for one in found]}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
@@ -461,7 +464,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         )
         rows = partial(reading.event_dicts, service.store, record, names, last)
         kind, content = reading.LOG_FORMATS[form]
-        parts = content(rows, after, last if limit is None else limit, service.run_in_thread)
+        parts = content(rows, after, last if limit is None else limit, partial(service.read_in_thread, key, name))
         first = await anext(parts)  # what is wrong with the store is noticed before the answer begins
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'} if form != "json" else {}
         if limit is not None and after + limit < last:  # events have numbers without gaps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,7 +26,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = logging.getLogger("pmbandits.service")
 PREFIX = "/v1/experiments/"
 PUBLIC_PATHS = frozenset({"/health", "/ready", "/login"})
-LONG_RESPONSES = {"log": "download", "export": "download", "stream": "stream"}  # by the last part of their path
+LONG_RESPONSES = {  # by the last part of their path
+    "log": "download", "export": "download", "stream": "stream", "state": "read", "history": "read",
+}  # fmt: skip
 _decode_ask = msgspec.json.Decoder(Ask).decode
 _decode_tell = msgspec.json.Decoder(Tell).decode
 _encode = msgspec.json.Encoder().encode
@@ -134,8 +137,12 @@ class AsgiApp:
                 message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS, *number]
             await send(message)
 
+        work = self.fallback_app(scope, buffered_receive, send_with_security_headers)
         try:
-            await self.fallback_app(scope, buffered_receive, send_with_security_headers)
+            if scope["method"] != "GET":
+                await work
+            elif not await finished_before_hang_up(work, receive):
+                status = status or 499  # as web servers call it
         except Refused as error:
             if not status:
                 status = error.status
@@ -154,6 +161,24 @@ class AsgiApp:
         seconds = time.perf_counter() - began
         self.service.metrics.count_request(route, status, seconds)
         request_log.log_request(route, status, seconds)
+
+
+async def finished_before_hang_up(work: Awaitable[None], receive: Receive) -> bool:
+    """Answer a request that only reads, and return True; if the client hangs up before, no more is done for it."""
+
+    async def hang_up() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    answering, gone = asyncio.ensure_future(work), asyncio.ensure_future(hang_up())
+    try:
+        await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if answering.done():
+            answering.result()
+        return answering.done()
+    finally:
+        answering.cancel()
+        gone.cancel()
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

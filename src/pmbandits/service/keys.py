@@ -28,7 +28,7 @@ from pmbandits.service.store import Store, iso_utc
 log = logging.getLogger("pmbandits.service")
 SCOPES = ("read", "ask", "tell", "admin")
 REFRESH_SECONDS = 1.0  # seconds after which a revoked key is known to be so in every process
-MAX_OPEN = {"download": 8, "stream": 200}  # responses of one key at the same time, in each process
+MAX_OPEN = {"read": 16, "download": 8, "stream": 200}  # responses of one key at the same time, in each process
 MAX_TIME = 253_402_300_799_000  # milliseconds since 1970: the end of the year 9999
 MIN_RELOAD_INTERVAL = 0.05  # seconds between two looks for keys that are not known
 _TOKEN = re.compile(r"pmb_([0-9a-f]{12})_([0-9a-f]{48})")

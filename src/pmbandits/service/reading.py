@@ -28,7 +28,8 @@ COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     """Shares wanted and played, estimates with bands, certainty, an explanation, and a forecast if one is wanted."""
     mixture, pulls, pending, t = policy.mixture, policy.pulls, policy.pending, policy.t
-    playing, limits = policy.playing, policy.limits
+    playing, limits = set(policy.playing), policy.limits
+    sure = None if policy.confidence is None else policy.certainty()
     out: dict[str, Any] = {
         "t": t,
         "arms": [
@@ -44,8 +45,8 @@ def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[
             for i, (name, estimate) in enumerate(zip(policy.names, policy.estimates, strict=True))
         ],
         "limits": None if limits is None else str(limits),
-        "certainty": _certainty_to_dict(policy),
-        "explanation": policy.explain(),
+        "certainty": None if sure is None else {**sure._asdict(), "sentence": str(sure)},
+        "explanation": policy._explanation_text(sure),
         "forecast": None,
     }
     for arm, found in zip(out["arms"], single_arm_utilities(policy), strict=False):
@@ -82,13 +83,6 @@ def _arm_estimate_to_dict(estimate: ArmEstimate) -> dict[str, Any]:
             "high": high.tolist(),
         }
     return found
-
-
-def _certainty_to_dict(policy: Policy) -> dict[str, Any] | None:
-    if policy.confidence is None:
-        return None
-    sure = policy.certainty()
-    return {**sure._asdict(), "sentence": str(sure)}
 
 
 def event_dicts(

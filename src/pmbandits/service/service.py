@@ -32,6 +32,7 @@ from pmbandits.service.history import HistoryWriter
 from pmbandits.service.keys import OPEN_KEY, Key, KeyCache
 from pmbandits.service.messages import Ask, Tell
 from pmbandits.service.prometheus import ExperimentNumbers, ServiceMetrics
+from pmbandits.service.reader_threads import ReaderThreads
 from pmbandits.service.replay import MissingEvent
 from pmbandits.service.sample_ratio import SampleRatios
 from pmbandits.service.settings import Settings, is_loopback
@@ -65,7 +66,8 @@ class Service:
         self.key_cache: KeyCache
         self._look_task: asyncio.Task[None] | None = None
         self._compiling = asyncio.Semaphore(1)  # it takes a whole core
-        self._reader_threads = ThreadPoolExecutor(2, thread_name_prefix="readers")
+        self._control_threads = ThreadPoolExecutor(2, thread_name_prefix="control")
+        self._reader_threads = ReaderThreads()
         self.history_writer: HistoryWriter
         self.overdue_tickets: OverdueTickets
         self.alarms: ChangeAlarms
@@ -130,15 +132,27 @@ class Service:
             await asyncio.sleep(1.0)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run slow work in one of two reader threads, so that asks and tells need not wait, and return its result.
+        """Run work of administration or metrics in a thread, so that asks and tells need not wait; its result."""
+        return await self._wait_while_store_answers(
+            asyncio.get_running_loop().run_in_executor(self._control_threads, work)
+        )
 
-        It may take long, but not while the store does not answer: on a disk that is stuck, even reading can wait.
+    async def read_in_thread(self, key: Key, experiment: str, work: Callable[[], T]) -> T:
+        """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result."""
+        return await self._wait_while_store_answers(await self._reader_threads.start_work(key.id, experiment, work))
+
+    async def _wait_while_store_answers(self, future: asyncio.Future[T]) -> T:
+        """The result of work, which may take long, but not while the store is away: even reading can wait for a disk.
+
+        Who is cancelled takes along work that has not begun.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._reader_threads, work)
-        while not (await asyncio.wait({future}, timeout=1.0))[0]:
-            if self._seconds_without_store > PATIENCE:
-                future.add_done_callback(lambda late: late.cancelled() or late.exception())
-                raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
+        try:
+            while not (await asyncio.wait({future}, timeout=1.0))[0]:
+                if self._seconds_without_store > PATIENCE:
+                    raise Unavailable(STORE_UNAVAILABLE_MESSAGE)
+        except BaseException:
+            future.cancel()
+            raise
         return future.result()
 
     async def _warm_up_experiment(self, name: str) -> None:
@@ -171,7 +185,8 @@ class Service:
         await self.experiment_cache.close()
         with suppress(TimeoutError):  # the store is away, or its disk is stuck
             await asyncio.wait_for(self.key_cache.stop(), STOP_SECONDS)
-        self._reader_threads.shutdown(wait=False, cancel_futures=True)
+        self._reader_threads.close()
+        self._control_threads.shutdown(wait=False, cancel_futures=True)
         self.group_commit.transaction.close()
         self.store.close()
 
@@ -236,7 +251,10 @@ class Service:
         if live is not None:
             return live
         try:
-            found = await self.experiment_cache.find_live_experiment(name) if is_valid_name(name) else None
+            if is_valid_name(name):  # who hangs up does not end this, because others wait for the same
+                found = await asyncio.shield(self.experiment_cache.find_live_experiment(name))
+            else:
+                found = None
         except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
