@@ -35,7 +35,8 @@ from pmbandits.service.store import ExperimentRecord
 from pmbandits.supports import Interval, Support
 
 EXPIRED = '"expired"'  # in the log, of the default reward of an expired ticket
-MAX_REMEMBERED = 1 << 16  # tickets, keys and units that are kept in memory
+MAX_OPEN_TICKETS = 1 << 16  # tickets without a reward that are kept in memory
+MAX_ANSWERED = 1 << 14  # tickets with a reward, and keys: only who sends something twice needs them
 MAX_LIMITS, MAX_LIMITS_TEXT = 1_000, 50_000  # limits on shares of one experiment, and characters of them
 RANDOMISED_LIMITS_MESSAGE = (
     "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
@@ -124,10 +125,12 @@ class LiveExperiment:
     def trim_caches(self) -> None:
         """After a transaction: drop old tickets and keys, which can be looked up, and all units."""
         self.units.clear()
-        caches: tuple[dict[Any, Any], ...] = (self.open_tickets, self.rewarded, self.keys)
-        for cache in caches:
-            if len(cache) > MAX_REMEMBERED:
-                for old in list(islice(cache, len(cache) - MAX_REMEMBERED)):
+        caches: tuple[tuple[dict[Any, Any], int], ...] = (
+            (self.open_tickets, MAX_OPEN_TICKETS), (self.rewarded, MAX_ANSWERED), (self.keys, MAX_ANSWERED),
+        )  # fmt: skip
+        for cache, most in caches:
+            if len(cache) > most + most // 4:  # many at once: a dict skips all that it dropped to find its oldest
+                for old in list(islice(cache, len(cache) - most)):
                     del cache[old]
 
     def apply_events_of_others(self, rows: Sequence[StoredEvent]) -> int:
