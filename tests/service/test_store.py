@@ -451,7 +451,8 @@ def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeyp
 def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_experiments, "MAX_REMEMBERED", 4)
+    monkeypatch.setattr(live_experiments, "MAX_OPEN_TICKETS", 4)
+    monkeypatch.setattr(live_experiments, "MAX_ANSWERED", 4)
     store = tmp_path / "store.db"
     with serving(store) as served:
         served.post("", SHOP)
@@ -460,7 +461,7 @@ def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
         for k in range(10):
             served.post("/shop/ask", {"key": str(k)})
         live = served.service.experiment_cache.live_experiments["shop"]
-        assert len(live.open_tickets) == len(live.keys) == 4
+        assert 4 <= len(live.open_tickets) <= 5 and 4 <= len(live.keys) <= 5  # a quarter more, then it is cut
         told = {"tickets": asked["tickets"], "rewards": [1] * 50}
         assert served.post("/shop/tell", told)["taken"] == 50
         assert served.post("/shop/tell", told)["repeated"] == 50
