@@ -73,10 +73,16 @@ def test_the_smallest_difference_that_matters_enters_the_verdict_and_more_data()
     assert plain.kind == "cannot tell" and plain.difference is not None and plain.difference.matters is None
     assert tolerant.kind == "choose" and tolerant.mixture == {"b": 1.0}  # a is not better by more than 0.2
     assert tolerant.difference is not None and tolerant.difference.matters is False
+    assert (plain.claim, tolerant.claim, tolerant.beaten) == (None, "equivalent", ())
+    ahead = pmb.advise({"a": curve, "b": curve + 0.1}, "mean", matters=0.1)  # 1.4 standard errors
+    assert ahead.decision.claim == "not worse" and ahead.recommendation == "Choose b."
+    assert (
+        "A is not better by more than 0.10, beyond chance. Whether b itself is better is not settled." in ahead.reason
+    )
     near = pmb.advise(data, "mean", matters=0.1)
     assert near.decision.kind != "choose" and 0 < max(near.more.values()) < 2_000
     clear = pmb.advise({"a": curve, "b": curve + 1.0}, "mean", matters=0.2).decision
-    assert clear.difference is not None and clear.difference.matters is True
+    assert clear.difference is not None and clear.difference.matters is True and clear.claim == "better"
     gini = {"low": curve, "high": curve + 5.0}
     assert len(pmb.advise(gini, "gini").mixture) == 2 and len(pmb.advise(gini, "gini", matters=2.0).mixture) == 1
 

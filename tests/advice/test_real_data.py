@@ -71,9 +71,7 @@ def test_utilities_are_those_of_numpy_and_intervals_are_not_narrower_than_the_bo
     assert found.value == pytest.approx(compared[best] - compared[found.rival], abs=1e-9)
     drawn = bootstrap(metric, sign * data[best], 0) - bootstrap(metric, sign * data[found.rival], 1)
     low, high = np.quantile(drawn, (0.025, 0.975))
-    # The differences of the worst 10 % have intervals that are far too wide: docs/reference/advice.md says so.
-    widest = 3.6 if wish.startswith("avoid") else 1.8
-    assert 0.95 < (found.interval[1] - found.interval[0]) / (high - low) < widest
+    assert 0.95 < (found.interval[1] - found.interval[0]) / (high - low) < 1.8
     assert advice.decision.kind == "cannot tell" and low < 0.0 < high  # none of the nine can be told
 
 
@@ -96,6 +94,7 @@ def test_with_units_the_interval_is_not_narrower_than_the_bootstraps_over_patien
     assert found.value == pytest.approx(means["placebo"].mean() - means["progabide"].mean())
     assert found.interval[0] < low and high < found.interval[1]
     assert found.interval[1] - found.interval[0] > 1.5 * (alone.interval[1] - alone.interval[0])
+    assert found.interval[1] - found.interval[0] < 1.8 * (high - low)  # one patient has a tenth of all seizures
 
 
 # ---- what is printed ------------------------------------------------------------------------------------
@@ -108,12 +107,10 @@ def printed(path: Path, *options: str) -> str:
     return " ".join(done.output.split())
 
 
-def test_carriers_cannot_be_told_apart_and_small_or_wild_ones_do_not_spoil_the_others() -> None:
+def test_carriers_cannot_be_told_apart_and_small_ones_do_not_spoil_the_others() -> None:
     text = printed(FLIGHTS)
     assert text.startswith("These data cannot tell which carrier is best. By the average, US is 0.44 better than AA")
-    assert "US is better than EV beyond chance." in text
     assert "“arr_delay” sounds like something to keep small. So smaller is taken as better." in text
-    assert "A few rewards of VX are so far from the others that they decide the result. The answer is about the" in text
     assert "AS, F9, HA and YV have fewer than 20 rewards: too few to compare. The answer is about the others." in text
     assert "First collect" not in text and "highest" not in text  # 20 rewards of AS would not settle US against AA
     assert "1 rewards" not in printed(FLIGHTS, "--time", "date")
@@ -127,7 +124,7 @@ def test_two_carriers_are_told_apart() -> None:
     assert found.value == pytest.approx(data["EV"].mean() - data["US"].mean())
     assert 8.0 < found.interval[0] < 12.9 and 31.4 < found.interval[1] < 37.0  # bootstrap: 12.8 to 31.4
     assert advice.recommendation == "Choose US."
-    assert advice.reason.startswith("By the average, US is 22 better than EV (95 % interval: 10 to 35): 0 against 22")
+    assert advice.reason.startswith("By the average, US is 22 better than EV (95 % interval: 11 to 34): 0 against 22")
 
 
 def test_preferences_on_delays_are_named_in_the_sign_of_delays() -> None:
@@ -139,7 +136,8 @@ def test_preferences_on_delays_are_named_in_the_sign_of_delays() -> None:
     spread = printed(FLIGHTS, "--metric", "gini")
     assert "EV is 2 better than WN" in spread and "27 against 25, and larger is better" in spread
     level = printed(FLIGHTS, "--metric", "p95")  # YV has one flight
-    assert "By the level that is not exceeded in 95 % of the cases, DL is 12 better than AA: 52 against 64" in level
+    assert "By the level that is not exceeded in 95 % of the cases, DL is 12 better than AA (95 % interval: " in level
+    assert "-42 to 56): 52 against 64" in level
     delays = rewards(FLIGHTS)
     assert [np.quantile(delays[name], 0.95, method="inverted_cdf") for name in ("DL", "AA")] == [52.0, 64.0]
 
@@ -152,20 +150,19 @@ def test_the_trial_does_not_tell_the_drug_from_the_placebo() -> None:
         "These data cannot tell which treatment is best. By the average, progabide is 0.6 better than placebo"
     )
     assert "8.0 against 8.6, and smaller is better" in text and "Rewards belong to 59 units" in text
-    assert "Rewards were seen from 0 to 102" in text and "0 to 16.8" in text  # no "-0", no negative number of seizures
+    assert "Rewards were seen from 0 to 102" in text and "0 to 19.2" in text  # no "-0", no negative number of seizures
     assert "The score cannot be below 0 here" in text
 
 
 def test_the_lower_tail_of_returns() -> None:
     text = printed(STOCKS, "--metric", "avoid the worst 10 %", "--measured-in", "%")
     assert text.startswith(
-        "These data cannot tell which symbol is best. By the average of the worst 10 %, IBM is 2 percentage points"
+        "These data cannot tell which symbol is best. By the average of the worst 10 %, IBM is 1.6 percentage points"
     )
     assert "It costs something by the plain average: 0.53 % instead of 3.23 % with GOOG." in text
     with pytest.raises(ValueError, match=r"'upper_cvar\(0.9\)' is the average of the best 10 %.*'lower_cvar\(0.1\)'"):
         pmb.advise(STOCKS, "expected_shortfall(0.9)")
     data = rewards(STOCKS)
     pair = pmb.advise({name: data[name] for name in ("IBM", "AMZN")}, "avoid the worst 10 %")
-    assert pair.decision.kind == "leads" and pair.mixture == {"IBM": 1.0}
-    assert pair.recommendation == "IBM leads, but the data do not settle it."
-    assert pair.decision.next_step.kind == "more rewards"
+    assert pair.decision.kind == "choose" and pair.mixture == {"IBM": 1.0}  # 4.0 standard errors of the bootstrap
+    assert pair.recommendation == "Choose IBM." and pair.decision.next_step.kind == "nothing"

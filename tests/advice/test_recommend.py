@@ -411,7 +411,9 @@ def test_units_widen_errors_and_shared_ones_narrow_them() -> None:
         mean = float(alike.loc[alike["arm"] == name, "reward"].mean())
         mixed = (size * (seen[name] + mean**2) + 72 * more) / (size + 2 * more) - (size * mean / (size + 2 * more)) ** 2
         wanted += (mixed - seen[name]) / size
-    assert known.evidence.margins[0].error == pytest.approx(np.sqrt(wanted))
+    guarded = known.evidence.margins[0].guarded
+    assert guarded is not None and guarded.error == pytest.approx(np.sqrt(wanted))
+    assert known.evidence.margins[0].error < guarded.error
     assert "40 units" in str(known) and not np.isfinite(known.bounds).any()
     paired = pd.DataFrame({"arm": ["x", "y"] * 400, "user": np.repeat(np.arange(400), 2)})
     paired["reward"] = np.repeat(rng.normal(size=400), 2) + np.tile([0.2, 0.0], 400)

@@ -1,12 +1,15 @@
-"""Standard errors with weights: inverse propensities of a bandit's log."""
+"""Standard errors: kinks, few large scores, quantiles, and weights (inverse propensities of a bandit's log)."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats as st
 
 import pmbandits as pmb
+from pmbandits.advice.standard_errors import Guard, mixture_utility_estimate
+from pmbandits.logs import Sample
 
 
 def greedy_log(seed: int, lead: float = 0.0, rounds: int = 600, explore: float = 0.2) -> pd.DataFrame:
@@ -60,3 +63,54 @@ def test_equal_arms_of_a_bandits_log_are_rarely_told_apart_and_intervals_cover()
         wrong += said.decision.kind == "choose"
         inside += sum(a.interval[0] <= 0.0 <= a.interval[1] for a in said.arms)
     assert wrong <= 0.05 * times and inside >= 0.93 * 2 * times
+
+
+@pytest.mark.parametrize("metric", ["lower_cvar(0.1)", "mean_median_deviation", "inter_es_range"])
+def test_the_bias_that_kinks_make_is_that_of_many_repetitions(metric: str) -> None:
+    rng, h, n = np.random.default_rng(4), pmb.metric(metric), 100
+    guard = Guard([(-9.0, 9.0)], [(-9.0, 9.0)], 0.0, False)
+    truth = h.value(st.norm.ppf((np.arange(200_000) + 0.5) / 200_000))
+    plain, biases = [], []
+    for _ in range(1_500):
+        sample = Sample(n, np.sort(rng.normal(size=n)), np.full(n, 1 / n))
+        found = mixture_utility_estimate(h, np.ones(1), [sample], guard, None)
+        plain.append(found.value)
+        biases.append(float(found.kink_biases.sum()))
+    bias, error = np.mean(plain) - truth, np.std(plain) / np.sqrt(len(plain))
+    assert abs(np.mean(biases) - bias) < 0.25 * abs(bias) + 3.0 * error and abs(bias) > 3.0 * error
+
+
+def test_a_declared_range_does_not_widen_a_claim_about_rewards_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    data = {"Lisbon": -rng.gamma(2, 3, 400), "Berlin": -rng.gamma(2, 3.9, 400)}
+    for wish in ("lower_cvar(0.1)", "mean", "var(0.5)"):
+        plain, declared = (pmb.advise(data, wish, support=s).decision for s in (None, pmb.Interval(-480, 0)))
+        assert plain.difference is not None and declared.difference is not None
+        assert declared.difference.interval == pytest.approx(plain.difference.interval)
+        assert declared.kind == plain.kind == "choose"
+
+
+def test_the_variance_of_few_large_scores_has_few_degrees_of_freedom() -> None:
+    rng = np.random.default_rng(1)
+    data = {"normal": rng.normal(0.5, 1, 500), "rare": np.where(np.arange(50) < 5, rng.exponential(5, 50), 0.0)}
+    (margin,) = pmb.advise(data, "mean").evidence.margins
+    rare = data["rare"]
+    variances = np.array([np.var(data["normal"]) / 500, np.var(rare) / 50])
+    few = 2 * 50 / (st.kurtosis(rare, fisher=False) - 1)
+    assert margin.df == pytest.approx(few, rel=0.3) and variances[1] > 5 * variances[0]
+
+
+def test_a_median_has_an_interval_of_order_statistics_and_a_verdict() -> None:
+    covered = chosen = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        found = pmb.advise({"a": rng.normal(0, 1, 300), "b": rng.normal(0.35, 1, 300)}, "var(0.5)").decision
+        assert found.difference is not None
+        low, high = found.difference.interval
+        covered += low <= (0.35 if found.mixture == {"b": 1.0} else -0.35) <= high
+        chosen += found.kind == "choose"
+    assert covered >= 184 and chosen >= 140  # 4.4 standard errors of the bootstrap; 30 % when bands were compared
+    alone = pmb.advise({"a": np.arange(100.0), "b": np.arange(100.0) + 5.0}, "var(0.5)")
+    assert alone.arms[0].interval == (39.0, 60.0)  # Clopper and Pearson: the 40th and the 61st of 100 rewards
+    few = pmb.advise({"a": np.arange(30.0), "b": np.arange(30.0) + 5.0}, "var(0.99)")
+    assert not np.isfinite(few.arms[0].interval).any()  # it may lie beyond all that was seen

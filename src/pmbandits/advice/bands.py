@@ -14,7 +14,7 @@ first order, because the standard error of a sum is at most the sum of the stand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log, sqrt
 
@@ -172,6 +172,39 @@ def survival_band_from_units(
     tail = 1.0 - 0.5 * failure
     effective *= min(float(stdtrit(max(n - 1.0, 1.0), tail) / stdtrit(max(df, 1.0), tail)) ** 2, 1.0)
     return clopper_pearson(share * effective, effective, failure)
+
+
+def limits_from_order_statistics(
+    metric: Distortion,
+    survival: SurvivalBands,
+    shares: FloatArray,
+    samples: Sequence[Sample],
+    clusters: Clusters | None,
+    alpha: float,
+    *,
+    bounded: bool,
+) -> tuple[float, float]:
+    """Confidence limits of a mixture's utility where h jumps: the rewards between which its quantiles lie.
+
+    They follow from the exact interval of the share of rewards above each point (Woodruff 1952; Clopper and Pearson
+    1934). Several jumps share the error probability. The intervals of the arms of a mixture are put together by the
+    squares of their lengths (Zou and Donner 2008). Unless rewards are ``bounded``, a quantile may lie beyond all that
+    was seen, and then there are no limits.
+    """
+    curves, failure = survival.curves, alpha / len(metric.jumps)
+    low, high = np.empty_like(curves), np.empty_like(curves)
+    for k, s in enumerate(samples):
+        if clusters is not None:
+            low[k], high[k] = survival_band_from_units(curves[k], survival.points[:-1], s.n, clusters, k, failure)
+        else:
+            fewer, more = (clip_to_unit_interval(curves[k] + error) * s.n for error in (-s.error, s.error))
+            low[k], high[k] = clopper_pearson(fewer, s.n, failure)[0], clopper_pearson(more, s.n, failure)[1]
+    middle, squares = shares @ curves, shares**2
+    low, high = middle - np.sqrt(squares @ (curves - low) ** 2), middle + np.sqrt(squares @ (high - curves) ** 2)
+    unseen = max(1.0 - (0.5 * failure) ** (1.0 / max(s.n, 1)) for s in samples)
+    if not bounded and any(min(u, 1.0 - u) <= unseen for u, _ in metric.jumps):
+        return -np.inf, np.inf
+    return replace(survival, low=low[None], high=high[None]).value_bounds(metric, np.ones(1))
 
 
 class Bands:

@@ -57,7 +57,8 @@ def find_heavy_tails(samples: Sequence[Sample]) -> list[HeavyTail]:
             continue
         for upper in (True, False):
             exponent, tail_index, used = _tail_exponent_and_index(sample, upper)
-            if used and exponent * (1.0 + 1.0 / sqrt(used)) < 2.0 and tail_index > _LARGEST_TAIL_INDEX:
+            error = 1.0 / sqrt(max(used, 1))
+            if used and exponent * (1.0 + error) < 2.0 and tail_index > _LARGEST_TAIL_INDEX + 0.5 * error:
                 out.append(HeavyTail(k, upper, exponent))
     return out
 

@@ -26,8 +26,19 @@ class Spread(NamedTuple):
     def spread_of_independent_difference(self, other: Spread) -> Spread:
         """The spread of the difference of two independent estimates."""
         return Spread(
-            self.variance + other.variance, min(self.df, other.df), self.third - other.third, self.plain + other.plain
+            self.variance + other.variance,
+            welch_df((self.variance, other.variance), (self.df, other.df)),
+            self.third - other.third,
+            self.plain + other.plain,
         )
+
+
+def welch_df(variances: Sequence[float], dfs: Sequence[float]) -> float:
+    """The degrees of freedom of a sum of independent variances, by the rule of Welch and Satterthwaite."""
+    total = sum(variances)
+    if not 0.0 < total < np.inf:
+        return min(dfs)
+    return 1.0 / sum((v / total) ** 2 / df for v, df in zip(variances, dfs, strict=True))
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,11 @@ class Clusters:
         """The share of each unit of an arm in the arm's rows."""
         rows = np.bincount(self.unit[self.arm == arm])
         return rows[rows > 0] / max(rows.sum(), 1)
+
+    def unit_averages(self, arm: int, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The average score of each unit of an arm, from the scores of its rows, and the unit's share in the rows."""
+        rows, total = (np.bincount(self.unit[self.arm == arm], weights=w) for w in (None, scores))
+        return total[rows > 0] / rows[rows > 0], rows[rows > 0] / max(rows.sum(), 1)
 
     def effective_size(self, arm: int) -> float:
         """To how many units of equal size the units of an arm amount (Kish 1965)."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal
 
-from scipy.special import stdtrit
+import numpy as np
 
 from pmbandits.advice import checks
 from pmbandits.supports import Heavy
@@ -21,6 +21,7 @@ _LEADING_P_VALUE = 0.16  # one-sided, about one standard error: below it an arm 
 _MOST_UNUSABLE = 0.5  # a larger share of unusable rows is a caveat
 
 Kind = Literal["choose", "leads", "cannot tell"]
+Claim = Literal["better", "not worse", "equivalent"]
 Step = Literal["nothing", "more rewards", "more of some arms", "same time", "other preference", "not known"]
 CaveatKind = Literal[
     "direction assumed",  # a column that sounds like a loss: it was taken for one, or it was not
@@ -47,7 +48,7 @@ class Difference:
     ----------
     rival : the arm that it is compared with: the best other one, or the best single arm if a mixture is recommended.
     value, interval : by how much it is better, with an interval (NaN where none is known). Positive means better, for
-        rewards as for losses.
+        rewards as for losses. For a mixture they are held-out: from rewards that did not choose it.
     p_value : of the claim that the recommendation is better than every other arm.
     matters : whether the difference is as large as the smallest one that matters: ``True``, ``False``, or ``None`` if
         that is not settled, or if none was named.
@@ -108,6 +109,9 @@ class Decision:
     Attributes
     ----------
     kind : ``"choose"`` (beyond chance), ``"leads"`` (ahead, but not settled) or ``"cannot tell"``.
+    claim : what was shown, if "choose". The recommendation is ``"better"`` than every other arm; or it is only ``"not
+        worse"``: no other arm is better by more than the smallest difference that matters; or all are ``"equivalent"``:
+        none is worse by more than that, either. ``None`` if nothing was shown.
     mixture : what to play, or what leads, by the names of the arms.
     beaten : the arms than which it is better beyond chance.
     open : the arms with which it could not be settled.
@@ -124,6 +128,7 @@ class Decision:
     """
 
     kind: Kind
+    claim: Claim | None
     mixture: dict[str, float]
     beaten: tuple[str, ...]
     open: tuple[str, ...]
@@ -147,6 +152,7 @@ def decide(advice: Advice) -> Decision:
     beaten = _arms_surely_worse(advice) if advice.limits is None else set()
     return Decision(
         kind=_decision_kind(advice),
+        claim=_claim_shown(advice),
         mixture=advice.mixture,
         beaten=tuple(n for n in advice.names if n in beaten),
         open=tuple(n for n in advice.names if n not in beaten and advice.mixture.get(n, 0.0) < 1.0),
@@ -167,6 +173,18 @@ def _decision_kind(advice: Advice) -> Kind:
     return "leads"
 
 
+def _claim_shown(advice: Advice) -> Claim | None:
+    """Which claim is beyond chance, if one is."""
+    found = advice.evidence
+    if advice.sure == "unclear":
+        return None
+    worst = max((m.p_value for m in found.margins), default=0.0)
+    if advice.matters == 0.0 or found.is_mixture or 2.0 * advice.family * worst <= 1.0 - advice.level:
+        return "better"
+    compared = all(m.interval(advice.level)[1] < advice.matters for m in found.margins)
+    return "equivalent" if compared and not found.by_bands and not found.left_out else "not worse"
+
+
 def _arms_surely_worse(advice: Advice) -> set[str]:
     """The arms than which the recommendation is better beyond chance.
 
@@ -175,7 +193,7 @@ def _arms_surely_worse(advice: Advice) -> set[str]:
     found = advice.evidence
     rivals = {name for name in advice.names if advice.mixture.get(name, 0.0) < 1.0}
     rivals -= {advice.names[k] for k in found.left_out}
-    if advice.sure != "unclear":
+    if _claim_shown(advice) == "better":
         return rivals
     if advice.inconclusive or advice.tails or found.is_mixture:
         return set()
@@ -199,10 +217,12 @@ def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
     margin = None
     if advice.limits is None and not advice.tails:
         margin = next((m for m in advice.evidence.margins if advice.names[m.rival] == rival), None)
-    if margin is not None and isfinite(margin.error):
-        reach = float(stdtrit(margin.df, 0.5 + 0.5 * advice.level)) * margin.error + margin.slack
-        interval = value - reach, value + reach
-        if advice.matters > 0.0:
+    if margin is not None:
+        ends = [m.interval(advice.level) for m in advice.evidence.held_out or (margin,)]
+        low, high = np.median(ends, axis=0).tolist()
+        shift = 0.0 if advice.evidence.held_out else value - margin.gain
+        interval = low + shift, high + shift
+        if advice.matters > 0.0 and isfinite(low):
             matters = True if interval[0] >= advice.matters else False if interval[1] < advice.matters else None
     return Difference(rival, value, interval, advice.evidence.p, matters)
 

@@ -16,8 +16,8 @@ does not depend on a single division. A mixture whose gain on the other rewards 
 *The smallest difference that matters.* If one is named, the claim is that no other arm is better by more than that.
 Several arms can be wrongly passed over then, so the p-value is multiplied by their number (Hsu 1984).
 
-*Arms with few rewards*, and preferences whose curve jumps, are compared by their bands, because a standard error says
-little about them. If the bands cannot tell, arms with few rewards are left out, and the others are compared.
+*Arms with few rewards* are compared by their bands, because a standard error says little about them. If the bands
+cannot tell, these arms are left out, and the others are compared.
 
 *Units*, or blocks of time where a column of times was named, take the place of rewards wherever chance is worked out.
 """
@@ -78,7 +78,7 @@ class Evidence:
     gain : the gain of mixtures over the best arm on rewards that did not choose them (held-out), also of a mixture that
         was not recommended because of it; 0 if a single arm is best in the data.
     error, curvature_error : the standard error of the value, and what the curvature of h adds to it.
-    slack : what corners of h and summaries of the rewards add to it.
+    slack : what summaries of the rewards add to it.
     smallest_n : the number of rewards (or units) of the used arm that has fewest.
     margins : how far the recommendation is ahead of each other arm, on all rewards.
     p : the p-value of the lead over every single arm, if rewards go on as they were seen; 1 if nothing speaks for it.
@@ -86,6 +86,8 @@ class Evidence:
     by_bands, few : the arms that could be compared by their bands only, and those that have too few rewards.
     left_out : the arms that were not compared: they have too few rewards, or a few rewards decide how they compare.
     divisions : in how many divisions mixtures were chosen and measured; 0 where there was none.
+    held_out : how far the mixtures that were chosen in the divisions are ahead of the best single arm, on the rewards
+        that did not choose them; empty for a single arm.
     """
 
     weights: FloatArray
@@ -110,6 +112,7 @@ class Evidence:
     few: tuple[int, ...]
     divisions: int
     left_out: tuple[int, ...] = ()
+    held_out: tuple[Margin, ...] = ()
 
     @property
     def is_mixture(self) -> bool:
@@ -179,14 +182,13 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
     few = {k for k in range(count) if problem.has_too_few_rewards(k)}
     cross_fit = None
     if (weights > 0.0).sum() > 1:
-        testable = [] if metric.jumps else [j for j in range(count) if j not in few]
-        cross_fit = _cross_fit(metric, problem, weights, arm_utilities, testable)
+        cross_fit = _cross_fit(metric, problem, weights, arm_utilities, [j for j in range(count) if j not in few])
         if not cross_fit.gain > matters:  # on other rewards nothing is gained by mixing
             weights = unit_vector(count, int(np.argmax(arm_utilities)))
     used = np.flatnonzero(weights > 0.0)
     apparent = float(arm_utilities[used[0]]) if used.size == 1 else utility_of_mixture(metric, samples, weights)
     rivals = [j for j in range(count) if weights[j] < 1.0]
-    by_bands = list(rivals) if metric.jumps or few & set(used.tolist()) else [j for j in rivals if j in few]
+    by_bands = list(rivals) if few & set(used.tolist()) else [j for j in rivals if j in few]
     tested = [j for j in rivals if j not in set(by_bands)]
     ahead = (
         margins_over_arms(metric, weights, samples, problem.guard, tested, problem.clusters, alone) if tested else []
@@ -211,6 +213,7 @@ def _compute_evidence(metric: Distortion, problem: Problem, alpha: float, matter
         by_bands=tuple(by_bands),
         few=tuple(sorted(few)),
         divisions=cross_fit.divisions if cross_fit is not None else 0,
+        held_out=tuple(cross_fit.margins) if cross_fit is not None and used.size > 1 else (),
     )
     guessed = not problem.is_bounded and has_infinite_slope_at_ends(metric)  # the value is too low for another reason
     if p <= alpha or used.size > 1 or metric.jumps or guessed:
@@ -279,7 +282,7 @@ def evidence_of_mixture(
         error=sqrt(own.variance),
         df=own.df,
         curvature_error=mixed.curvature_error(),
-        slack=mixed.coarsening_and_kink_error(),
+        slack=mixed.coarsening_error(),
         smallest_n=min(n_rewards_or_units(problem.samples, i, problem.clusters) for i in used),
         **decided,
     )
@@ -316,6 +319,7 @@ class _CrossFit:
     p_values: list[float]
     guarded_p_values: list[float]
     divisions: int
+    margins: Sequence[Margin] = ()
 
 
 def _cross_fit(
@@ -324,7 +328,7 @@ def _cross_fit(
     """Held-out gain and p-values of mixtures: choose on some of the rewards, measure on the others, several times."""
     count = weights.size
     best_alone = int(np.argmax(arm_utilities))
-    gains, refit_gains, p_values, guarded_p_values = [], [], [], []
+    gains, refit_gains, p_values, guarded_p_values, margins = [], [], [], [], []
     measuring = (N_PARTS - N_CHOOSING_PARTS) / N_PARTS
     guard = problem.guard.guard_of_reward_share(measuring)
 
@@ -345,15 +349,20 @@ def _cross_fit(
         ahead: list[Margin] = []
         if is_mixture and testable:
             ahead = margins_over_arms(metric, chosen, samples, guard, [j for j in testable if sizes[j] > 1], clusters)
+        none = Margin(best_alone, 0.0, 0.0 if not is_mixture else inf, 0.0, inf)
+        margins.append(next((m for m in ahead if m.rival == best_alone), none))
         p_values.append(max((m.p_value for m in ahead), default=1.0))
         guarded_p_values.append(max((1.0 if m.guarded is None else m.guarded.p_value for m in ahead), default=1.0))
     if not gains:
         return _CrossFit(0.0, [], [], 0)
     bias = 0.0
-    if refit_gains:  # bias is of order 1/n: that on all rewards follows from that on some
+    if refit_gains:  # bias is of order 1/n: that on all rewards follows from that on some; it is only ever taken off
         apparent = gain(problem.samples, weights, best_alone)
         bias = (float(np.mean(refit_gains)) - apparent) / (1.0 - measuring)
-    return _CrossFit(float(np.mean(gains)) - bias, p_values, guarded_p_values, len(gains))
+    held_out = float(np.mean(gains)) - max(bias, 0.0)
+    if not np.median(gains) > 0.0:  # most divisions gain nothing
+        held_out = min(held_out, 0.0)
+    return _CrossFit(held_out, p_values, guarded_p_values, len(gains), margins)
 
 
 def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sample]) -> tuple[FloatArray, int]:

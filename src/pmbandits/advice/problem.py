@@ -56,7 +56,7 @@ class Problem:
         object.__setattr__(self, "samples", samples)
         seen = [(float(s.x[0]), float(s.x[-1])) for s in samples]
         ends = _pseudo_reward_ends(samples, self.support)
-        object.__setattr__(self, "guard", Guard(ends, seen, pseudo_rewards_for(self.alpha), self.declared))
+        object.__setattr__(self, "guard", Guard(ends, seen, pseudo_rewards_for(self.alpha), self.declared, self.alpha))
         rows, clusters = self.log.kept_rows, None
         if rows is not None and rows.cluster_of_each_row is not None:
             clusters = Clusters(rows.arm, rows.reward, rows.cluster_of_each_row)

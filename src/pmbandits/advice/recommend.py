@@ -20,7 +20,7 @@ from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.sample_size import n_more_rewards_needed
 from pmbandits.advice.share_constraints import compute_evidence_constrained
-from pmbandits.advice.standard_errors import n_rewards_or_units
+from pmbandits.advice.standard_errors import n_rewards_or_units, unit_vector
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Log, ReadSettings, read_log
@@ -358,7 +358,8 @@ def _build_advice(
     known = not tails and (problem.is_bounded or not checks.has_infinite_slope_at_ends(metric))
     interval = _approximate_utility_interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
-        interval = _finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
+        estimate = problem.utility_estimate(metric, evidence.weights)
+        interval = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
     return Advice(
         metric=metric,
         names=names,
@@ -471,7 +472,8 @@ def _arm_advice(
         ):
             near = utility - float(half_widths[k]), utility + float(half_widths[k])
             if metric.jumps:  # a standard error says little there
-                near = _finite_or_nan(bands.arm_utility_bounds(k))
+                estimate = problem.utility_estimate(metric, unit_vector(len(problem.samples), k))
+                near = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
             interval = _clip_to_metric_range(near, metric, problem)
         mean = float(sample.x @ sample.p)
         out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, utility, interval))

@@ -54,14 +54,13 @@ def growth_factor(margin: Margin, alpha: float, matters: float, *, split: bool) 
     Of the variance, what was added for rewards that nobody saw falls with the square of the number of rewards, and so
     does what kinks of h add to the error. ``split`` says that only a part of the rewards measures.
     """
-    lead = margin.gain + matters
     critical_value = float(ndtri(1.0 - alpha)) * (sqrt(N_PARTS / (N_PARTS - N_CHOOSING_PARTS)) if split else 1.0)
     power_quantile = float(ndtri(_POWER))
     plain, added = margin.plain_error**2, max(margin.error**2 - margin.plain_error**2, 0.0)
 
     def settled(f: float) -> bool:
         error = critical_value * sqrt(plain / f + added / f**2) + power_quantile * sqrt(plain / f)
-        return lead >= error + margin.slack / f
+        return margin.gain + matters >= error + (margin.slack + margin.bias) / f
 
     low, high = 1.0, 2.0 * _LARGEST_FACTOR
     if not isfinite(plain + added) or not settled(high):

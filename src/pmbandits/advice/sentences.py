@@ -117,10 +117,25 @@ def _certainty_text(advice: Advice) -> str:
     else:
         rivals = arm_label(others[0], advice.log.arm_column) if len(others) == 1 else f"every other {noun}"
     rivals += " that could be compared" if left_out and len(others) != 1 else ""
+    if advice.decision.claim != "better":
+        return _not_worse_text(advice, others)
     if advice.sure == "surely":
         wrong = _error_level_text(advice)
         return f"It is better than {rivals} beyond chance: such a verdict is wrong in at most {wrong} of cases."
     return f"It is better than {rivals} beyond chance, if rewards go on as they were."
+
+
+def _not_worse_text(advice: Advice, others: Sequence[str]) -> str:
+    """What is shown if an arm is chosen because no other is better by more than what matters."""
+    least, noun = number_format(advice).text_with_unit(advice.matters), arm_noun(advice)
+    rival = arm_label(others[0], advice.log.arm_column) if len(others) == 1 else f"no other {noun}"
+    what = mixture_text(advice.mixture, advice.log.arm_column)
+    if advice.decision.claim == "equivalent":
+        alike = f"{what} and {rival} differ" if len(others) == 1 else f"{what} and the others differ"
+        return f"{alike} by less than {least}, beyond chance. So it hardly matters which one is taken."
+    is_not = "is not" if len(others) == 1 else "is"
+    shown = f"{rival[0].upper()}{rival[1:]} {is_not} better by more than {least}, beyond chance."
+    return f"{shown} Whether {what} itself is better is not settled."
 
 
 def _beaten_and_open_arms_text(advice: Advice) -> str:

@@ -7,15 +7,23 @@ all.
 *Pseudo-rewards.* Each arm gets some that nobody saw, at two ends: an arm that never paid in 50 rounds may still pay 100
 once in a hundred, and without them its error would be zero. How many, and where, depends on what is claimed. For
 "surely", whatever the distributions are, they lie at the ends of the declared range. Where it is enough that rewards go
-on as they were seen, they lie at the ends of what the compared arms have shown, and an arm whose rewards are *tame*
-gets fewer. Tame means that the variance does not rest on a few rewards: n over the kurtosis of the scores is at least
-10. An arm that is not tame keeps the declared range.
+on as they were seen, they lie at the ends of what the compared arms have shown. There are fewer then, unless the
+variance of an arm rests on a few rewards: n over the kurtosis of the scores says on how many. An arm whose rewards were
+all the same keeps the declared range and gets twice as many: an event that comes 3.7 times in n rounds is not seen with
+probability .025.
 
-*Corners.* Where h has a corner and a curve lies near it, what the corner may add.
+*Degrees of freedom.* The variance is an estimate, too, and the less is known of it, the more it rests on a few rewards:
+that of n scores with kurtosis κ has 2n/(κ − 1) degrees of freedom. Those of several arms are put together by the rule
+of Welch and Satterthwaite.
+
+*Kinks.* A curve that chance moves across a kink of h leaves the line, always to the same side. This bias is taken
+off in comparisons, and adds to the variance. Where a curve stays at one level near a kink, because there are few
+different rewards, the steeper side counts.
 
 *Units.* Rewards of one unit are alike. Then the error is that of leaving out one unit after the other (the jackknife,
 CV3 of MacKinnon, Nielsen and Webb 2023), and Student's t has as many degrees of freedom as the sizes of the units allow
-(Satterthwaite's rule; Bell and McCaffrey 2002). Both hold for few units and for units of unequal size.
+(Satterthwaite's rule; Bell and McCaffrey 2002). Both hold for few units and for units of unequal size. What nobody saw
+are then whole units, with averages between the least and the largest of a unit.
 
 *Skewness.* Where rare rewards are large, errors to one side are more likely. Then the first term of the Edgeworth
 expansion of Student's t (Hall 1992) is added to the p-value.
@@ -31,18 +39,22 @@ from functools import cached_property
 from math import pi, sqrt
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri, stdtr
+from scipy.special import log_ndtr, ndtr, ndtri, stdtr, stdtrit
 
 from pmbandits._validation import FloatArray
-from pmbandits.advice.bands import SurvivalBands, clip_to_unit_interval, tabulate_survival
-from pmbandits.advice.clusters import Clusters, Spread
+from pmbandits.advice.bands import (
+    SurvivalBands,
+    clip_to_unit_interval,
+    limits_from_order_statistics,
+    tabulate_survival,
+)
+from pmbandits.advice.clusters import Clusters, Spread, welch_df
 from pmbandits.logs import Sample
 from pmbandits.metrics.distortion import Distortion
 
-_KINK_STANDARD_ERRORS = 2.5  # standard errors that a survival curve may be off, where h has kinks
-
-_FEWEST_EFFECTIVE = 10.0  # rewards over the kurtosis of their scores, from which on an arm is tame
-_TAME_SHARE = 0.26  # of the pseudo-rewards, for a tame arm: half of one at each end for a level of 95 %
+_KINK_STANDARD_ERRORS = 1.5  # standard errors that a survival curve may be off, where it stays at one level near a kink
+_FEW_EFFECTIVE = 1.8  # n over the kurtosis of scores: up to this an arm gets all pseudo-rewards, beyond it fewer
+_TAME_SHARE = 0.26  # the least share of the pseudo-rewards: half of one at each end for a level of 95 %
 
 RewardRange = tuple[float, float]
 
@@ -57,12 +69,14 @@ class Guard:
     seen : of each arm, between which numbers its rewards were seen.
     pseudo_rewards : how many pseudo-rewards an arm gets at each end.
     declared : whether it is known where rewards can lie.
+    alpha : the probability of a wrong verdict, for quantiles.
     """
 
     ends: Sequence[RewardRange]
     seen: Sequence[RewardRange]
     pseudo_rewards: float
     declared: bool
+    alpha: float = 0.05
 
     def select_arms(self, arms: Sequence[int]) -> Guard:
         """The guard of some arms."""
@@ -94,11 +108,13 @@ class Margin:
     ----------
     rival : the single arm.
     gain, error : the difference of the utilities, and its standard error.
-    slack : what coarsened rewards and kinks of h may add to the error.
+    slack : what coarsened rewards may add to the error.
     df : the degrees of freedom of the standard error.
     skewness : of the error of the gain.
     plain_error : the standard error without pseudo-rewards.
     guarded : the same for a claim that holds whatever the distributions are; ``None`` where no range is known.
+    bias : by how much the gain is too high on average, because of kinks of h.
+    upper_error : the standard error towards larger gains, where it is another one (quantiles).
     """
 
     rival: int
@@ -109,6 +125,16 @@ class Margin:
     skewness: float = 0.0
     plain_error: float = 0.0
     guarded: Margin | None = None
+    bias: float = 0.0
+    upper_error: float | None = None
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Student's confidence interval of the gain; not a number where there is none."""
+        if not np.isfinite(self.error):
+            return np.nan, np.nan
+        times, middle = float(stdtrit(self.df, 0.5 + 0.5 * level)), self.gain - self.bias
+        upper = self.error if self.upper_error is None else self.upper_error
+        return middle - times * self.error - self.slack, middle + times * upper + self.slack
 
     @property
     def p_value(self) -> float:
@@ -117,7 +143,7 @@ class Margin:
 
     def p_value_of_lead_beyond(self, least: float) -> float:
         """One-sided p-value of a lead of more than ``least``: Student's t, corrected where skewness is unfavourable."""
-        away = self.gain - self.slack - least
+        away = self.gain - self.bias - self.slack - least
         if self.error == 0.0:
             return 0.0 if away > 0.0 else 1.0
         t = away / self.error
@@ -149,41 +175,36 @@ class UtilityEstimate:
         self.value = self.survival.value(metric, shares)
         self.influence = self._influence_function(shares)
 
-    def arm_utility(self, at: int) -> float:
-        """The utility of one of the arms."""
-        return self.survival.value(self.metric, unit_vector(self.shares.size, at))
-
-    def coarsening_and_kink_error(self, minus_arm: int | None = None) -> float:
-        """What coarsening and kinks of h may add to the error of the utility, or of its difference to an arm."""
-        total = self._kink_error(self.shares)
-        if minus_arm is not None:
-            total += self._kink_error(unit_vector(self.shares.size, minus_arm))
+    def coarsening_error(self, minus_arm: int | None = None) -> float:
+        """What coarsening may add to the error of the utility, or of its difference to an arm."""
         errors = np.array([s.error for s in self.samples])
-        if errors.any():
-            full_range = tabulate_survival(self.samples, (float(self.ends[0]), float(self.ends[1])), errors)
-            if minus_arm is None:
-                low, high = full_range.value_bounds(self.metric, self.shares)
-                total += max(self.value - low, high - self.value, 0.0)
-            else:
-                low = full_range.difference_bounds(self.metric, self.shares, minus_arm)[0]
-                total += max(self.value - self.arm_utility(minus_arm) - low, 0.0)
-        return total
-
-    def _kink_error(self, shares: FloatArray) -> float:
-        """What kinks of h may add to the error.
-
-        To first order h is a line; where a curve may lie on the other side of a corner it leaves the line by the
-        change of slope times how far it may reach beyond. Next to nothing, unless a curve stays near a corner.
-        """
-        kinks = self.metric.kinks
-        if not kinks:
+        if not errors.any():
             return 0.0
-        curve, away = (
-            shares @ self.survival.curves,
-            _KINK_STANDARD_ERRORS * self._survival_curve_standard_errors(shares),
-        )
-        return sum(
-            abs(jump) * float(self.survival.widths @ np.maximum(away - np.abs(curve - u), 0.0)) for u, jump in kinks
+        full_range = tabulate_survival(self.samples, (float(self.ends[0]), float(self.ends[1])), errors)
+        if minus_arm is None:
+            low, high = full_range.value_bounds(self.metric, self.shares)
+            return max(self.value - low, high - self.value, 0.0)
+        alone = self.survival.value(self.metric, unit_vector(self.shares.size, minus_arm))
+        return max(self.value - alone - full_range.difference_bounds(self.metric, self.shares, minus_arm)[0], 0.0)
+
+    @cached_property
+    def kink_biases(self) -> FloatArray:
+        """By how much each kink of h makes the utility too high on average.
+
+        A normal variable around S with standard error σ lies beyond u by σ(φ(d) − dΦ(−d)) on average, d = |S − u|/σ.
+        """
+        curve, error = self.shares @ self.survival.curves, self._survival_curve_standard_errors(self.shares)
+        out = []
+        for u, change_of_slope in self.metric.kinks:
+            d = np.abs(curve - u) / np.maximum(error, 0.02 * np.abs(curve - u) + 1e-300)  # beyond 50: nothing
+            beyond = error * (np.exp(-0.5 * d**2) / sqrt(2.0 * pi) - d * ndtr(-d))
+            out.append(change_of_slope * float(self.survival.widths @ beyond))
+        return np.array(out)
+
+    def limits_from_order_statistics(self, alpha: float) -> tuple[float, float]:
+        """Confidence limits where h jumps, so that quantiles count."""
+        return limits_from_order_statistics(
+            self.metric, self.survival, self.shares, self.samples, self.clusters, alpha, bounded=self.guard.declared
         )
 
     def curvature_error(self) -> float:
@@ -233,33 +254,52 @@ class UtilityEstimate:
     ) -> Spread:
         """Variance of a sum of averages of scores; the scores of each arm are given at the points."""
         arms = [self._scored_arm(i, score) for i, score in enumerate(scores)]
+        units = arms if self.clusters is None else [self._scored_units(i, score) for i, score in enumerate(scores)]
         plain = [arm.variance_and_third_moment(arm.n, 0.0)[0] for arm in arms]
-        sizes = [arm.n if self.clusters is None else self.clusters.effective_size(i) for i, arm in enumerate(arms)]
         seen = seen or self.guard.seen_range
         counts = []
-        for i, (arm, n) in enumerate(zip(arms, sizes, strict=True)):
-            tame = not guarded and arm.effective_size(n) >= _FEWEST_EFFECTIVE
-            ends = seen if tame or not self.guard.declared else self.guard.ends[i]
+        for i, (arm, unit) in enumerate(zip(arms, units, strict=True)):
+            constant = self.samples[i].x.size == 1
+            strict = guarded or constant
+            ends = self.guard.ends[i] if strict and self.guard.declared else seen
             arm.at_ends = np.interp(ends, self.survival.points, scores[i])
-            counts.append(self.guard.pseudo_rewards * (_TAME_SHARE if tame else 1.0))
+            if unit is not arm and not strict:
+                arm.at_ends = np.array([unit.score.min(), unit.score.max()])
+            share = 2.0 if constant else 1.0 if guarded else unit.share_of_pseudo_rewards
+            counts.append(self.guard.pseudo_rewards * share)
+        each = [arm.variance_and_third_moment(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
+        variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
+        df = welch_df([moment[0] for moment in each], [unit.df for unit in units])
         if self.clusters is None:
-            each = [arm.variance_and_third_moment(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
-            variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
-            return Spread(variance, min(sample.n for sample in self.samples) - 1.0, third, sum(plain))
+            return Spread(variance, df, third, sum(plain))
         between = self._spread_between_units(scores)
         # A unit that nobody saw counts like so many rewards as a unit does count for.
         alike = max(between.variance / sum(plain), 1.0) if sum(plain) > 0.0 else np.inf
-        unseen = total = 0.0
-        for i, (arm, sample, count) in enumerate(zip(arms, self.samples, counts, strict=True)):
-            n = max(sample.n / alike if plain[i] > 0.0 else 0.0, min(sizes[i], sample.n))
+        unseen = 0.0
+        for arm, unit, count in zip(arms, units, counts, strict=True):
+            n = max(arm.n / alike, min(unit.n, arm.n))
             unseen += arm.variance_and_third_moment(n, count)[0] - arm.variance_and_third_moment(n, 0.0)[0]
-            total += arm.variance_and_third_moment(sample.n, count)[0]
-        variance = max(total, between.variance + max(unseen, 0.0))
-        return Spread(variance, between.df, 0.0, max(between.variance, sum(plain)))
+        variance = max(variance, between.variance + max(unseen, 0.0))
+        return Spread(variance, min(between.df, df), 0.0, max(between.variance, sum(plain)))
 
     def _scored_arm(self, i: int, score: FloatArray) -> _ScoredArm:
         sample = self.samples[i]
-        return _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample)
+        found = _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample.p, float(sample.n))
+        if (
+            sample.squares is not None
+        ):  # the variance with weights w is Σ w² (s − m)² / (Σ w)², also if they are inverse
+            away = (found.score - sample.p @ found.score) ** 2  # propensities: terms are differences of a martingale
+            varies = float(sample.squares @ away)
+            found.n = float(sample.p @ away) / varies if varies > 0.0 else found.n
+        return found
+
+    def _scored_units(self, i: int, score: FloatArray) -> _ScoredArm:
+        assert self.clusters is not None
+        mine = self.clusters.arm == i
+        averages, weights = self.clusters.unit_averages(
+            i, np.interp(self.clusters.reward[mine], self.survival.points, score)
+        )
+        return _ScoredArm(averages, weights, self.clusters.effective_size(i))
 
     def _spread_between_units(self, scores: Sequence[FloatArray]) -> Spread:
         """The spread of the same between units."""
@@ -285,40 +325,49 @@ class UtilityEstimate:
         curve = np.clip(shares @ self.survival.curves, self.survival_floor, 1.0 - self.survival_floor)
         with np.errstate(all="ignore"):
             slope = self.metric._dh(curve)
+            if self.metric.kinks:
+                away = self._distance_to_steeper_side(shares)
+                for other in (curve + away, curve - away):
+                    there = self.metric._dh(np.clip(other, self.survival_floor, 1.0 - self.survival_floor))
+                    slope = np.where(np.abs(there) > np.abs(slope), there, slope)
         return np.concatenate(([0.0], np.cumsum(self.survival.widths * slope)))
+
+    def _distance_to_steeper_side(self, shares: FloatArray) -> FloatArray:
+        """How far a curve may truly be from where it stays at one level; 0 where every reward is a level of its own."""
+        curve = shares @ self.survival.curves
+        levels = np.concatenate(([1.0], curve, [0.0]))
+        gap = np.minimum(levels[:-2] - levels[1:-1], levels[1:-1] - levels[2:])
+        one_reward = max(share / s.n for share, s in zip(shares.tolist(), self.samples, strict=True))
+        reach = np.minimum(_KINK_STANDARD_ERRORS * self._survival_curve_standard_errors(shares), gap)
+        return np.where(gap <= 1.5 * one_reward, 0.0, reach)
 
 
 @dataclass
 class _ScoredArm:
-    """The scores of an arm's rewards with their shares, and the scores of its pseudo-rewards."""
+    """The scores of an arm's rewards (or units) with their shares, their number, and the scores of pseudo-rewards."""
 
     score: FloatArray
-    sample: Sample
+    reward_shares: FloatArray
+    n: float
     at_ends: FloatArray = field(default_factory=lambda: np.zeros(2))
 
-    @property
-    def reward_shares(self) -> FloatArray:
-        """The shares of the rewards."""
-        return self.sample.p
-
     @cached_property
-    def n(self) -> float:
-        """The number of rewards; with weights, that of unweighted ones whose average varies as much.
-
-        The average with weights w varies by Σ w² (s − m)² / (Σ w)², also where weights are inverse propensities that
-        depend on earlier rewards: the terms are differences of a martingale.
-        """
-        if self.sample.squares is None:
-            return float(self.sample.n)
-        away = (self.score - self.reward_shares @ self.score) ** 2
-        varies = float(self.sample.squares @ away)
-        return float(self.reward_shares @ away) / varies if varies > 0.0 else float(self.sample.n)
-
-    def effective_size(self, n: float) -> float:
-        """The number of rewards over the kurtosis of their scores: on how many rewards the variance rests."""
+    def kurtosis(self) -> float:
+        """The kurtosis of the scores; infinite if they are all the same."""
         away = self.score - self.reward_shares @ self.score
-        fourth = float(self.reward_shares @ away**4)
-        return n * float(self.reward_shares @ away**2) ** 2 / fourth if fourth > 0.0 else 0.0
+        variance = float(self.reward_shares @ away**2)
+        return float(self.reward_shares @ away**4) / variance**2 if variance > 0.0 else np.inf
+
+    @property
+    def share_of_pseudo_rewards(self) -> float:
+        """The share of the pseudo-rewards that are needed: all if the variance rests on a few rewards."""
+        return min(max(_FEW_EFFECTIVE * self.kurtosis / self.n, _TAME_SHARE), 1.0)
+
+    @property
+    def df(self) -> float:
+        """The degrees of freedom of the variance; where all scores are the same, pseudo-rewards alone vary."""
+        few = 2.0 * self.n / max(self.kurtosis - 1.0, 1e-9) if self.kurtosis < np.inf else np.inf
+        return max(min(few, self.n - 1.0), 2.0)
 
     def variance_and_third_moment(self, n: float, pseudo_rewards: float) -> tuple[float, float]:
         """Variance and third moment of the average score of n independent rewards, with pseudo-rewards at the ends."""
@@ -340,29 +389,30 @@ def margins_over_arms(
     """The margin of a mixture over each of some arms. ``known`` may hold estimates of single arms."""
     used: list[int] = np.flatnonzero(weights > 0.0).tolist()
     mixed = mixture_utility_estimate(metric, weights, samples, guard, clusters)
-    own_slack = mixed.coarsening_and_kink_error()
     out = []
     for j in rivals:
-        seen = guard.select_arms([*used, j]).seen_range
-        if weights[j] > 0.0:  # the same rewards on both sides
-            at = used.index(j)
-            spreads = [mixed.utility_spread(at, guarded=guarded) for guarded in (False, True)]
-            gain, slack = mixed.value - mixed.arm_utility(at), mixed.coarsening_and_kink_error(at)
-        elif clusters is not None:  # units may have rewards on both sides
-            other = unit_vector(weights.size, j)
+        other = unit_vector(weights.size, j)
+        if clusters is not None and weights[j] == 0.0 and not metric.jumps:  # units may have rewards on both sides
             out.append(margin_between_mixtures(metric, weights, other, samples, guard, clusters, rival=j))
             continue
+        alone = (known or {}).get(j) or mixture_utility_estimate(metric, other, samples, guard, clusters)
+        if metric.jumps:
+            out.append(_margin_from_order_statistics(j, mixed, alone))
+            continue
+        if weights[j] > 0.0:  # the same rewards on both sides
+            at = used.index(j)
+            slack = mixed.coarsening_error(at)
+            spreads = [mixed.utility_spread(at, guarded=guarded) for guarded in (False, True)]
         else:
-            alone = known and known.get(j)
-            alone = alone or mixture_utility_estimate(metric, unit_vector(weights.size, j), samples, guard, clusters)
-            gain, slack = mixed.value - alone.value, own_slack + alone.coarsening_and_kink_error()
+            seen = guard.select_arms([*used, j]).seen_range
+            slack = mixed.coarsening_error() + alone.coarsening_error()
             spreads = [
                 mixed.utility_spread(seen=seen, guarded=guarded).spread_of_independent_difference(
                     alone.utility_spread(seen=seen, guarded=guarded)
                 )
                 for guarded in (False, True)
             ]
-        out.append(_make_margin(j, gain, slack, spreads[0], spreads[1] if guard.declared else None))
+        out.append(_make_margin(j, mixed, alone, slack, spreads[0], spreads[1] if guard.declared else None))
     return out
 
 
@@ -405,15 +455,29 @@ def margin_between_mixtures(
     mine, other = (mixture_utility_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
     scores = [one[i] * mine.influence - two[i] * other.influence for i in used]
     spread, guarded = (mine.spread_of_scores(scores, guarded=guarded) for guarded in (False, True))
-    gain, slack = mine.value - other.value, mine.coarsening_and_kink_error() + other.coarsening_and_kink_error()
-    return _make_margin(rival, gain, slack, spread, guarded if guard.declared else None)
+    slack = mine.coarsening_error() + other.coarsening_error()
+    return _make_margin(rival, mine, other, slack, spread, guarded if guard.declared else None)
 
 
-def _make_margin(rival: int, gain: float, slack: float, spread: Spread, guarded: Spread | None = None) -> Margin:
-    error = float(np.sqrt(spread.variance))
-    skewness = spread.third / error**3 if 0.0 < error < np.inf else 0.0
-    strict = None if guarded is None else _make_margin(rival, gain, slack, guarded)
-    return Margin(rival, gain, error, slack, spread.df, skewness, float(np.sqrt(spread.plain)), strict)
+def _make_margin(
+    rival: int, mine: UtilityEstimate, other: UtilityEstimate, slack: float, spread: Spread, guarded: Spread | None
+) -> Margin:
+    biases = np.concatenate((mine.kink_biases, -other.kink_biases))
+    error = float(np.sqrt(spread.variance + 2.0 * biases @ biases))
+    skewness = spread.third / error**3 if 1e-100 < error < np.inf else 0.0
+    strict = None if guarded is None else _make_margin(rival, mine, other, slack, guarded, None)
+    gain, plain = mine.value - other.value, float(np.sqrt(spread.plain))
+    return Margin(rival, gain, error, slack, spread.df, skewness, plain, strict, float(biases.sum()))
+
+
+def _margin_from_order_statistics(rival: int, mine: UtilityEstimate, other: UtilityEstimate) -> Margin:
+    """The margin where h jumps: confidence limits of both sides are put together by their squared distances (MOVER)."""
+    guard, times = mine.guard, float(ndtri(1.0 - 0.5 * mine.guard.alpha))
+    (low, high), (least, most) = (one.limits_from_order_statistics(guard.alpha) for one in (mine, other))
+    error = float(np.hypot(mine.value - low, most - other.value)) / times
+    upper = float(np.hypot(high - mine.value, other.value - least)) / times
+    margin = Margin(rival, mine.value - other.value, error, 0.0, np.inf, 0.0, error, upper_error=upper)
+    return replace(margin, guarded=margin if guard.declared else None)
 
 
 def unit_vector(count: int, at: int) -> FloatArray:
