@@ -31,7 +31,7 @@ RESULTS = {
     "Exponents", "Extremum", "Facts", "Forecast", "GapExponent", "Gaps", "Given", "GradientExponent", "Holder",
     "PaperTable", "Plan", "PlanColumn", "PolicyError", "PolicyContract", "ShadowPrice", "Range", "Rate", "RefinedPhase",
     "Refinement", "RegretBound", "ServiceError", "Setup", "Stop", "Support", "Ticket", "TicketLog", "Told",
-    "ArmAdvice", "ArmEstimate",
+    "ArmAdvice", "ArmEstimate", "RegretParts",
 }  # fmt: skip
 # What readers did not understand in these texts, besides what docs/prose.py knows.
 RIDDLES = re.compile(

@@ -90,3 +90,35 @@ def test_text_picture_and_refusals(run: pmb.Run, tmp_path: Path) -> None:
         run.decomposition("etc", rank=99)
     with pytest.raises(ValueError, match="nobody"):
         run.decomposition("nobody")
+
+
+# ---- by what the policy did -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("policy", ["track", "cirt", "uniform"])
+def test_regret_is_estimation_plus_tracking_plus_exploration(run: pmb.Run, policy: str) -> None:
+    parts = run.regret_parts(policy)
+    shares = run.column("pulls", policy)[1] / parts.t[:, None]
+    mixture = run.column("mixture", policy)[1]
+    for trial, time in itertools.product(range(6), range(parts.t.size)):
+        inside = shares[trial, time] * (mixture[trial, time] > 0)
+        means = [a @ P for a in (mixture[trial, time], inside / inside.sum(), shares[trial, time])]
+        found, tracked, played = (m * (1 - m) for m in means)
+        assert parts.estimation[trial, time] == pytest.approx(0.25 - found, abs=1e-12)
+        assert parts.tracking[trial, time] == pytest.approx(found - tracked, abs=1e-12)
+        assert parts.exploration[trial, time] == pytest.approx(tracked - played, abs=1e-12)
+    assert "(exploration)" in str(parts)
+
+
+def test_what_exploration_costs_is_seen_where_one_arm_is_best() -> None:
+    """The mean of coins: estimation costs nothing once the best arm is known, and pulls of the others cost all."""
+    coins = pmb.Bandit.bernoulli([0.2, 0.8])
+    run = pmb.simulate("mean", coins, pmb.Track(), 3000, trials=4, seed=1, n_jobs=1, progress=False)
+    parts, pulls = run.regret_parts("Track"), run.column("pulls", "Track")[1][:, -1, 0]
+    np.testing.assert_allclose(parts.exploration[:, -1], 0.6 * pulls / 3000, atol=1e-12)
+    np.testing.assert_allclose(parts.estimation[:, -1] + parts.tracking[:, -1], 0.0, atol=1e-12)
+
+
+def test_arms_that_change_have_no_such_parts() -> None:
+    coins = [pmb.Bandit.bernoulli([0.2, 0.8]), pmb.Bandit.bernoulli([0.8, 0.2])]
+    run = pmb.simulate("gini", pmb.Changing(coins, [50]), pmb.Track(), 100, trials=1, n_jobs=1, progress=False)
+    with pytest.raises(ValueError, match="change"):
+        run.regret_parts("Track")

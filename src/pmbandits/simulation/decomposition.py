@@ -1,7 +1,4 @@
-"""The regret of a run in two parts: what the policy's grid costs, and what its choices cost.
-
-See ``eq:regret_decomposition``.
-"""
+"""The regret of a run in parts: by the policy's grid (``eq:regret_decomposition``), or by what the policy did."""
 
 from __future__ import annotations
 
@@ -78,6 +75,67 @@ class Decomposition:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RegretParts:
+    """Regret = estimation + tracking + exploration, at every checkpoint; one row for each trial.
+
+    Each part says how much utility is lost in one step, from the best mixture to the shares that were played. A part can
+    be negative where such a step gains by chance.
+
+    Attributes
+    ----------
+    policy, horizon : which run it is.
+    t, regret : the checkpoints, and the regret at them.
+    estimation : utility of the best mixture, minus that of the mixture that the policy had found by then.
+    tracking : utility of that mixture, minus that of the shares played of its arms. This is what whole pulls, delays,
+        and earlier mixtures cost.
+    exploration : utility of these shares, minus that of all shares played. This is what pulls of arms cost that have
+        no place in the mixture.
+    """
+
+    policy: str
+    horizon: int
+    t: NDArray[np.int64] = field(repr=False)
+    regret: FloatArray = field(repr=False)
+    estimation: FloatArray = field(repr=False)
+    tracking: FloatArray = field(repr=False)
+    exploration: FloatArray = field(repr=False)
+
+    def __str__(self) -> str:
+        means = [float(part[:, -1].mean()) for part in (self.regret, self.estimation, self.tracking, self.exploration)]
+        return (
+            f"{self.policy}: regret {means[0]:.3g} at t = {int(self.t[-1]):,} is {means[1]:.3g} (estimation) + "
+            f"{means[2]:.3g} (tracking) + {means[3]:.3g} (exploration)"
+        )
+
+
+def split_regret(run: Run, policy: str, horizon: int | None = None) -> RegretParts:
+    """Split the regret of a policy into what it did, as :meth:`Run.regret_parts` documents."""
+    _require_stationary(run)
+    t, regret = run.regret(policy, horizon)
+    shares = run.column("pulls", policy, horizon)[1] / t[:, None]
+    mixture = run.column("mixture", policy, horizon)[1]
+    inside = np.where(mixture > 0.0, shares, 0.0)
+    total = inside.sum(axis=-1, keepdims=True)
+    inside = np.where(
+        total > 0.0, inside / np.where(total > 0.0, total, 1.0), mixture
+    )  # none of its arms was pulled yet
+    bandit = run.bandit
+    assert isinstance(bandit, Bandit)
+    rows = np.concatenate([part.reshape(-1, bandit.n_arms) for part in (mixture, inside, shares)])
+    found, of_inside, played = utilities(run.metric, bandit, rows).reshape(3, *regret.shape)
+    exploration, tracking = of_inside - played, found - of_inside
+    horizon = int(t[-1]) if horizon is None else horizon
+    return RegretParts(policy, horizon, t, regret, regret - tracking - exploration, tracking, exploration)
+
+
+def _require_stationary(run: Run) -> None:
+    if not run.is_stationary:
+        raise ValueError(
+            "in this run arms change, or come and go, so its regret has no such parts; simulate arms that do not."
+        )
+
+
 def decompose_regret(
     run: Run,
     policy: str,
@@ -89,10 +147,7 @@ def decompose_regret(
 ) -> Decomposition:
     """Split the regret of a policy into estimation and selection, as :meth:`Run.decomposition` documents."""
     rank = _validation.check_whole_number("rank", rank, 1)
-    if not run.is_stationary:
-        raise ValueError(
-            "in this run arms change, or come and go, so its regret has no such two parts; simulate arms that do not."
-        )
+    _require_stationary(run)
     t, regret = run.regret(policy, horizon)
     horizon = int(t[-1]) if horizon is None else horizon
     bandit, metric = run.bandit, run.metric
