@@ -305,9 +305,9 @@ def drawn_arms(distribution: str, n_arms: int, seed: list[int]) -> Bandit:
     return on_points(np.append(0.0, x), np.hstack((zero, (1.0 - zero) * masses)))
 
 
-def _random_instances() -> list[Instance]:
+def random_instances(seed: int = DRAWN_SEED) -> list[Instance]:
     """Each metric once, each size and each family of distributions twice, matched by one permutation each."""
-    rng = np.random.default_rng(DRAWN_SEED)
+    rng = np.random.default_rng(seed)
     sizes, distributions = rng.permutation(DRAWN_SIZES * 2), rng.permutation(DRAWN_DISTRIBUTIONS * 2)
     metrics = [DRAWN_METRICS[int(k)] for k in rng.permutation(len(DRAWN_METRICS))]
     out = []
@@ -318,7 +318,7 @@ def _random_instances() -> list[Instance]:
         title = title.replace("Truncated Gaussian", "Gaussian") + ", drawn"
 
         def make(number: int, distribution: str = distribution, size: int = size, n: int = n) -> Bandit:
-            return drawn_arms(distribution, size, [DRAWN_SEED, n, number])
+            return drawn_arms(distribution, size, [seed, n, number])
 
         out.append(Instance(f"drawn-{n}", title, UNSEEN, distribution, size, metric, make, SETS))
     return out
@@ -331,5 +331,5 @@ def instances() -> tuple[Instance, ...]:
     >>> len(instances()), instances()[6].title
     (45, 'Beta, K = 100, Gini')
     """
-    found = [*_handpicked_instances(), *_random_instances()]
+    found = [*_handpicked_instances(), *random_instances()]
     return tuple(sorted(found, key=lambda one: GROUPS.index(one.group)))
