@@ -118,7 +118,7 @@ def test_what_exploration_costs_is_seen_where_one_arm_is_best() -> None:
 
 
 def test_arms_that_change_have_no_such_parts() -> None:
-    coins = [pmb.Bandit.bernoulli([0.2, 0.8]), pmb.Bandit.bernoulli([0.8, 0.2])]
-    run = pmb.simulate("gini", pmb.Changing(coins, [50]), pmb.Track(), 100, trials=1, n_jobs=1, progress=False)
+    coins = pmb.Changing.steps([(0, pmb.Bandit.bernoulli([0.2, 0.8])), (50, pmb.Bandit.bernoulli([0.8, 0.2]))])
+    run = pmb.simulate("gini", coins, pmb.Track(), 100, trials=1, n_jobs=1, progress=False)
     with pytest.raises(ValueError, match="change"):
         run.regret_parts("Track")

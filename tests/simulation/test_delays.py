@@ -382,7 +382,7 @@ def test_the_summary_says_what_regret_means_and_the_picture_marks_changes() -> N
     axes = run.plot()
     assert [line.get_xdata()[0] for line in axes.lines if len(set(line.get_xdata())) == 1] == [60]
     assert axes.get_xscale() == "linear" and "each moment" in axes.get_ylabel()
-    with pytest.raises(ValueError, match="no such two parts"):
+    with pytest.raises(ValueError, match="no such parts"):
         run.decomposition("Track")
 
 

@@ -79,8 +79,8 @@ class Decomposition:
 class RegretParts:
     """Regret = estimation + tracking + exploration, at every checkpoint; one row for each trial.
 
-    Each part says how much utility is lost in one step, from the best mixture to the shares that were played. A part can
-    be negative where such a step gains by chance.
+    Each part says how much utility is lost in one step, from the best mixture to the shares that were played. A part
+    can be negative where such a step gains by chance.
 
     Attributes
     ----------
@@ -117,9 +117,8 @@ def split_regret(run: Run, policy: str, horizon: int | None = None) -> RegretPar
     mixture = run.column("mixture", policy, horizon)[1]
     inside = np.where(mixture > 0.0, shares, 0.0)
     total = inside.sum(axis=-1, keepdims=True)
-    inside = np.where(
-        total > 0.0, inside / np.where(total > 0.0, total, 1.0), mixture
-    )  # none of its arms was pulled yet
+    none_yet = total == 0.0  # none of its arms was pulled
+    inside = np.where(none_yet, mixture, inside) / np.where(none_yet, 1.0, total)
     bandit = run.bandit
     assert isinstance(bandit, Bandit)
     rows = np.concatenate([part.reshape(-1, bandit.n_arms) for part in (mixture, inside, shares)])

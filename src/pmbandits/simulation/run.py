@@ -272,9 +272,9 @@ class Run:
     def regret_parts(self, policy: str, horizon: int | None = None) -> RegretParts:
         """Split the regret by what the policy did: estimation, tracking and exploration.
 
-        Estimation is what the mixture lacks that the policy had found by then. Tracking is what it costs that the shares
-        of the mixture's arms are not exactly those of the mixture. Exploration is what pulls of other arms cost. Policies
-        whose mixture is the shares that they played (such as :class:`UCFW`) have estimation only.
+        Estimation is what the mixture lacks that the policy had found by then. Tracking is what it costs that the
+        shares of the mixture's arms are not exactly those of the mixture. Exploration is what pulls of other arms cost.
+        Policies whose mixture is the shares that they played (such as :class:`UCFW`) have estimation only.
 
         Examples
         --------
