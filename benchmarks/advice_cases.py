@@ -31,6 +31,11 @@ def inflated(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
     return np.where(rng.random(n) < 0.1, tail, 0.0)
 
 
+def ratings(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Ratings from 1 to 5, of which 9.5 % are 1."""
+    return rng.choice(np.arange(1.0, 6.0), n, p=[0.095, 0.05, 0.155, 0.3, 0.4])
+
+
 @dataclass(frozen=True)
 class Null:
     """Data in which "surely" is wrong: for every recommendation, or only for the arms in ``wrong``."""
@@ -115,6 +120,38 @@ NULLS: dict[str, Null] = {
     "the same range, Gini": Null(
         lambda r, n: [r.beta(2, 5, n) for _ in range(2)], "gini", pmb.Interval(-50, 50), (50, 200)
     ),
+    "normal and zero-inflated exponential of equal mean": Null(
+        lambda r, n: [r.normal(0.5, 1, n), inflated(r, n, "exponential")], "mean", None, (30, 50, 200)
+    ),
+    "the same, 10 n and n rewards": Null(
+        lambda r, n: [r.normal(0.5, 1, 10 * n), inflated(r, n, "exponential")], "mean", None, (50,)
+    ),
+    "normal and exponential losses of equal lower CVaR(.1)": Null(
+        lambda r, n: [r.normal(1.754983, 1, n), 3.302585 - r.exponential(1, n)], "lower_cvar(0.1)", None, (50, 100, 500)
+    ),
+    "normal and zero-inflated lognormal losses of equal lower CVaR(.1)": Null(
+        lambda r, n: [r.normal(1.754983, 1, n), np.exp(2.125) - inflated(r, n, "lognormal")], "lower_cvar(0.1)", None,
+        (50, 100, 500),
+    ),
+    "2 equal gamma(2) losses, lower CVaR(.1)": Null(
+        lambda r, n: [-r.gamma(2, 3, n) for _ in range(2)], "lower_cvar(0.1)", None, (50, 200, 1000)
+    ),
+    "2 equal t(4), lower CVaR(.1)": Null(
+        lambda r, n: [r.standard_t(4, n) for _ in range(2)], "lower_cvar(0.1)", None, (50, 200, 1000)
+    ),
+    "2 equal ratings 1 to 5, lower CVaR(.1)": Null(
+        lambda r, n: [ratings(r, n) for _ in range(2)], "lower_cvar(0.1)", None, (50, 200, 1000)
+    ),
+    "2 equal rare losses .09, lower CVaR(.1), n and 10 n rewards": Null(
+        lambda r, n: [-1.0 * (r.random(size) < 0.09) for size in (n, 10 * n)], "lower_cvar(0.1)", None, (50, 500)
+    ),
+    "5 equal normal, lower CVaR(.1)": Null(
+        lambda r, n: [r.normal(0, 1, n) for _ in range(5)], "lower_cvar(0.1)", None, (50, 500)
+    ),
+    "2 equal normal, median": Null(
+        lambda r, n: [r.normal(0, 1, n) for _ in range(2)], "var(0.5)", None, (50, 500)
+    ),
+    "2 equal ratings 1 to 5, median": Null(lambda r, n: [ratings(r, n) for _ in range(2)], "var(0.5)", None, (50, 500)),
     "A .4 to .6, B .3 to .5 or, with 1 %, 100 (B is better; 100 is often not seen)": Null(
         lambda r, n: [r.uniform(0.4, 0.6, n), np.where(r.random(n) < 0.01, 100.0, r.uniform(0.3, 0.5, n))],
         "mean", pmb.Interval(0, 100), (50, 100, 200, 400), ("0",), hidden=True,

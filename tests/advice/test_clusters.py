@@ -125,6 +125,18 @@ def test_arms_that_were_not_tried_at_the_same_time_cannot_be_compared() -> None:
     assert pmb.advise(mixed, "mean", time="day", support=UNIT).apart == ()
 
 
+def test_an_arm_that_vanished_is_left_out_and_the_others_are_compared() -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"arm": np.tile(["a", "b", "c"], 200), "day": np.repeat(np.arange(200), 3)})
+    table["reward"] = rng.normal(table["arm"].map({"a": 0.0, "b": 0.8, "c": 2.0}), 1.0)
+    table = table[(table["arm"] != "c") | (table["day"] < 100)]
+    said = pmb.advise(table, "mean", time="day")
+    assert said.apart == said.evidence.left_out == (2,) and not said.inconclusive
+    assert said.decision.kind == "choose" and said.mixture == {"b": 1.0} and said.decision.next_step.kind == "nothing"
+    assert [c.arms for c in said.decision.caveats if c.kind == "apart in time"] == [("c",)]
+    assert any("the answer is about the others" in caveat.done for caveat in said.caveats)
+
+
 @pytest.mark.parametrize("level", [0.95, 0.99, 0.999])
 def test_strict_levels_hold_for_rare_events_and_unequal_arms(level: float) -> None:
     """Of all counts that can come, those called sure have at most the promised probability, by the binomial formula."""

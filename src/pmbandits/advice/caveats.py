@@ -115,7 +115,8 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     "apart in time": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",
-        "If the world changed in between, that looks like a difference, so nothing is concluded.",
+        "If the world changed in between, that looks like a difference, so "
+        f"{'nothing is concluded' if advice.inconclusive else 'the answer is about the others'}.",
     ),
     "serial": lambda advice, caveat, names: Finding(
         caveat.kind,

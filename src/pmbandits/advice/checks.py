@@ -172,7 +172,9 @@ def find_drifts(log: Log) -> list[Drift]:
 
 
 def arms_apart_in_time(log: Log) -> list[int]:
-    """Arms that were not tried at the same time as the others.
+    """Arms that were not tried at the same time as the others: one after the other, until the rest ran side by side.
+
+    If no two arms did, these are all that are apart at first.
 
     The distance is Kolmogorov's, between the times of an arm's rows and those of all others. At .3, a change of the
     world that is large enough to pass for a lead is found by :func:`find_drifts` in 19 of 20 cases. Chance is allowed
@@ -183,17 +185,28 @@ def arms_apart_in_time(log: Log) -> list[int]:
         return []
     known = np.isfinite(rows.time)
     arm, time = rows.arm[known], rows.time[known]
-    out = []
-    for k in range(len(log.arms)):
-        mine, others = np.sort(time[arm == k]), np.sort(time[arm != k])
-        if not mine.size or not others.size:
-            continue
-        at = np.concatenate((mine, others))
-        ours, theirs = (np.searchsorted(times, at, side="right") / times.size for times in (mine, others))
-        distance = float(np.abs(ours - theirs).max())
-        if distance > _LARGEST_TIME_DISTANCE + _KOLMOGOROV * sqrt(1.0 / mine.size + 1.0 / others.size):
-            out.append(k)
-    return out
+    left = list(range(len(log.arms)))
+    apart: list[int] = []
+    first: list[int] = []
+    while len(left) > 1:
+        excess = {k: _time_distance_beyond_chance(time[arm == k], time[np.isin(arm, left) & (arm != k)]) for k in left}
+        far = [k for k in left if excess[k] > 0.0]
+        if not far:
+            return sorted(apart)
+        first = first or far
+        apart.append(max(far, key=lambda k: excess[k]))
+        left.remove(apart[-1])
+    return first
+
+
+def _time_distance_beyond_chance(mine: FloatArray, others: FloatArray) -> float:
+    """Kolmogorov's distance between two sets of times, less what is allowed; positive if they are apart."""
+    if not mine.size or not others.size:
+        return 0.0
+    at = np.concatenate((mine, others))
+    ours, theirs = (np.searchsorted(np.sort(times), at, side="right") / times.size for times in (mine, others))
+    allowed = _LARGEST_TIME_DISTANCE + _KOLMOGOROV * sqrt(1.0 / mine.size + 1.0 / others.size)
+    return float(np.abs(ours - theirs).max()) - allowed
 
 
 def _serial_design_effect(rewards: FloatArray, block_ids: NDArray[np.int64]) -> float:

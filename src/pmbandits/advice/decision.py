@@ -230,8 +230,10 @@ def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
 def _next_step(advice: Advice) -> NextStep:
     few = tuple(advice.names[k] for k in advice.evidence.few)
     if advice.sure != "unclear" or len(advice.names) == 1:
-        left_out = tuple(advice.names[k] for k in advice.evidence.left_out)
+        left_out = tuple(advice.names[k] for k in advice.evidence.left_out if k not in advice.apart)
         return NextStep("more of some arms", arms=left_out) if left_out else NextStep("nothing")
+    if wild := _better_arms_that_few_rewards_decide(advice):
+        return NextStep("more of some arms", arms=wild)
     if advice.tied or advice.tails:
         return NextStep("other preference", arms=tuple(advice.names[t.arm] for t in advice.tails))
     if advice.inconclusive:
@@ -241,6 +243,14 @@ def _next_step(advice: Advice) -> NextStep:
     if few and not advice.evidence.left_out:
         return NextStep("more of some arms", arms=few)
     return NextStep("not known")
+
+
+def _better_arms_that_few_rewards_decide(advice: Advice) -> tuple[str, ...]:
+    """Arms that were left out because a few rewards decide, and that may be ahead of what the answer is about."""
+    found, rival = advice.evidence, _arm_to_compare_with(advice)
+    least = next((a.utility for a in advice.arms if a.name == rival), nan)
+    wild = (k for k in found.left_out if k not in found.few and k not in advice.apart)
+    return tuple(advice.names[k] for k in wild if found.arm_utilities[k] > least)
 
 
 def _caveats(advice: Advice) -> list[Caveat]:

@@ -84,7 +84,8 @@ class Evidence:
     p : the p-value of the lead over every single arm, if rewards go on as they were seen; 1 if nothing speaks for it.
     guarded_p : the same for a claim that holds whatever the distributions inside the declared range are.
     by_bands, few : the arms that could be compared by their bands only, and those that have too few rewards.
-    left_out : the arms that were not compared: they have too few rewards, or a few rewards decide how they compare.
+    left_out : the arms that were not compared: they have too few rewards, a few rewards decide how they compare, or
+        they were tried at another time.
     divisions : in how many divisions mixtures were chosen and measured; 0 where there was none.
     held_out : how far the mixtures that were chosen in the divisions are ahead of the best single arm, on the rewards
         that did not choose them; empty for a single arm.
@@ -135,12 +136,18 @@ class Evidence:
 
 
 def compute_evidence(
-    metric: Distortion, problem: Problem, alpha: float, matters: float = 0.0, heavy: Sequence[int] = ()
+    metric: Distortion,
+    problem: Problem,
+    alpha: float,
+    matters: float = 0.0,
+    heavy: Sequence[int] = (),
+    apart: Sequence[int] = (),
 ) -> Evidence:
     """The evidence on one metric.
 
     ``alpha`` is the error probability for comparisons that only bands can decide. A difference up to ``matters`` does
-    not matter. The arms in ``heavy`` have tails that are too heavy for this metric.
+    not matter. The arms in ``heavy`` have tails that are too heavy for this metric. Those in ``apart`` were not tried
+    at the same time as the others, and are left out if there are two others.
     """
     found = _compute_evidence(metric, problem, alpha, matters)
     compared = [k for k in range(len(problem.samples)) if k not in found.few]
@@ -148,9 +155,9 @@ def compute_evidence(
     if found.p > alpha:
         doubtful |= {k for k in compared if deciding_reward(metric, problem.samples[k]) is not None}
     best = max(compared, key=lambda k: float(found.arm_utilities[k]), default=-1)
-    doubtful = {*found.few} | (doubtful if best not in doubtful else set())
+    doubtful = {*found.few, *apart} | (doubtful if best not in doubtful else set())
     enough = [k for k in compared if k not in doubtful]
-    if (found.p <= alpha and not heavy) or len(enough) < 2 or not doubtful:
+    if (found.p <= alpha and not heavy and not apart) or len(enough) < 2 or not doubtful:
         return found
     # Arms with few rewards are the problem, or arms behind the best of which a few rewards decide: the answer is about
     # the others.

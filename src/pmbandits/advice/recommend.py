@@ -258,12 +258,18 @@ def advise_on_problem(
     problem = replace(problem, alpha=alpha / len(metrics))
     constraints = None if shares is None else limits(shares, [a.name for a in log.arms])
     tails = () if problem.declared else tuple(checks.find_heavy_tails(problem.samples))
+    apart = tuple(checks.arms_apart_in_time(log))
     found: list[tuple[Evidence, dict[str, ShadowPrice]]]
     if constraints is None:
         found = [
             (
                 compute_evidence(
-                    m, problem, alpha / len(metrics), matters, [t.arm for t in _heavy_tails_that_matter(tails, m)]
+                    m,
+                    problem,
+                    alpha / len(metrics),
+                    matters,
+                    [t.arm for t in _heavy_tails_that_matter(tails, m)],
+                    apart,
                 ),
                 {},
             )
@@ -283,7 +289,7 @@ def advise_on_problem(
         constraints=constraints,
         tails=tails,
         drift=tuple(checks.find_drifts(log)),
-        apart=tuple(checks.arms_apart_in_time(log)),
+        apart=apart,
         serial=log.kept_rows is not None and log.kept_rows.serial,
         repeat=repeat,
     )
@@ -344,7 +350,8 @@ def _build_advice(
     names = tuple(arm.name for arm in log.arms)
     all_tails = _heavy_tails_that_matter(shared.tails, metric)
     tails = tuple(tail for tail in all_tails if tail.arm not in evidence.left_out)
-    passed = passed and not shared.apart and not shared.serial
+    inconclusive = shared.serial or not set(shared.apart) <= set(evidence.left_out)
+    passed = passed and not inconclusive
     sure: Sure = "unclear"
     if passed and not tails:
         sure = _certainty_of_recommendation(shared, metric) if proven and not evidence.left_out else "looks"
@@ -375,7 +382,7 @@ def _build_advice(
         evidence=evidence,
         sure=sure,
         verdict=verdict,
-        more={} if passed or shared.apart or shared.serial else _more_rewards_needed_by_arm(shared, evidence),
+        more={} if passed or inconclusive else _more_rewards_needed_by_arm(shared, evidence),
         arms=_arm_advice(shared, metric, evidence, bands, known, {tail.arm for tail in all_tails}),
         level=shared.level,
         support=support,

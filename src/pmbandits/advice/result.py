@@ -132,7 +132,7 @@ class Advice:
     @property
     def inconclusive(self) -> bool:
         """Whether nothing can be concluded, because of when the rewards came."""
-        return bool(self.apart) or self.serial
+        return self.serial or not set(self.apart) <= set(self.evidence.left_out)
 
     @cached_property
     def decision(self) -> Decision:

@@ -203,6 +203,11 @@ def next_step_sentences(advice: Advice) -> str:
             f"{_more_rewards_text(advice, step.rewards)} would settle it in about 8 of 10 cases, if the difference is "
             "about what it looks like."
         )
+    if step.kind == "more of some arms" and not set(step.arms) & set(few):
+        names = arm_list_text(advice, step.arms)
+        return (
+            f"More rewards of {names} are needed first: a few decide how {names} compare{'s' * (len(step.arms) == 1)}."
+        )
     if step.kind == "more of some arms":
         counts = ", ".join(
             f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units_text(advice, n)}" for n in step.arms[:4]
@@ -215,7 +220,7 @@ def next_step_sentences(advice: Advice) -> str:
         offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
     if advice.evidence.margins and advice.limits is None and advice.decision.difference is not None:
-        return "Even 100 times as many data would not settle a difference this small."
+        return "Even 20 times as many data would not settle a difference this small."
     return "How much more data would settle it cannot be said from these data."
 
 
