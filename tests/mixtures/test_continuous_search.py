@@ -195,3 +195,56 @@ def test_cirt_without_a_grid_ends_its_phases_and_tracks() -> None:
         policy.tell(arm, float(rng.random() < (0.4, 0.9)[arm]))
     assert policy.phase == "track" and list(policy.phase_ends) == sorted(policy.phase_ends)
     assert policy.mixture == pytest.approx([0.8, 0.2], abs=0.08)
+
+
+def limits_of(kind: str, rng: np.random.Generator) -> tuple[list[str], str]:
+    """Arms, and limits with 81, some hundreds and some hundreds of corners."""
+    groups = [[f"g{i}x{j}" for j in range(3)] for i in range(4)]
+    names = [name for group in groups for name in group]
+    if kind == "single arms":
+        return names[:10], "; ".join(f"{name} <= {rng.uniform(0.15, 0.4):.3f}" for name in names[:10])
+    totals = rng.dirichlet(np.full(4, 3.0))
+    sign, factor = ("=", 1.0) if kind == "equalities" else ("<=", 1.5)
+    rows = list(zip(groups, totals, strict=True))[: 3 if kind == "equalities" else 4]
+    return names, "; ".join(f"{' + '.join(g)} {sign} {min(factor * w, 1.0):.6f}" for g, w in rows)
+
+
+@pytest.mark.parametrize("metric", ["lower_cvar(0.3)", "wang_transform(-0.8)"])
+@pytest.mark.parametrize("kind", ["equalities", "groups", "single arms"])
+def test_a_search_among_corners_finds_the_best_of_all_corners(
+    kind: str, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        names, shares = limits_of(kind, rng)
+        rewards = {name: rng.beta(*rng.uniform(0.3, 4.0, 2), 30).round(2) for name in names}
+        utilities = []
+        for most in (512, 5):
+            monkeypatch.setattr("pmbandits.engine.share_constraints.MAX_CORNERS", most)
+            policy = pmb.Track(metric, n_arms=len(names), names=names, support=pmb.Interval(0, 1), shares=shares)
+            for name in names:
+                for reward in rewards[name]:
+                    policy.tell(name, float(reward))
+            policy.ask()
+            bandit = pmb.Bandit.from_samples(rewards)
+            utilities.append(pmb.utility(metric, bandit, np.asarray(policy.mixture) / np.sum(policy.mixture)))
+        assert utilities[1] == pytest.approx(utilities[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [pmb.Track, pmb.Vet])
+def test_thirteen_groups_of_two_arms_are_served(make: Any) -> None:
+    """Their 8,192 corners are not listed. The oracle finds the best one of a lower CVaR exactly, in another way."""
+    names = [f"g{i}x{j}" for i in range(13) for j in range(2)]
+    shares = "; ".join(f"g{i}x0 + g{i}x1 = {1.0 / 13.0!r}" for i in range(12))
+    rng = np.random.default_rng(3)
+    rewards = {name: rng.beta(*rng.uniform(0.3, 4.0, 2), 30).round(2) for name in names}
+    policy = make("lower_cvar(0.3)", n_arms=26, names=names, support=pmb.Interval(0, 1), shares=shares)
+    for name in names:
+        for reward in rewards[name]:
+            policy.tell(name, float(reward))
+    policy.ask()
+    best = pmb.oracle("lower_cvar(0.3)", pmb.Bandit.from_samples(rewards), shares=shares)
+    mixture = np.asarray(policy.mixture)
+    assert best.gap <= 1e-9
+    found = pmb.utility("lower_cvar(0.3)", pmb.Bandit.from_samples(rewards), mixture / mixture.sum())
+    assert found == pytest.approx(best.value, rel=1e-3 if make is pmb.Vet else 1e-9)  # Vet's table has 256 cells

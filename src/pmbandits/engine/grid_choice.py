@@ -11,7 +11,7 @@ from pmbandits import _validation
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.constraints import Limits
 from pmbandits.engine.options import one_of
-from pmbandits.engine.share_constraints import FEW_CORNERS, single_arm_bounds
+from pmbandits.engine.share_constraints import MAX_CORNERS, single_arm_bounds
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
 from pmbandits.schedules import epsilon_etc, epsilon_ucb
@@ -125,11 +125,12 @@ def search_option_within_limits(limits: Limits | None, search: str, metric: Dist
     if limits is None:
         return search
     shaped = metric.shape in ("concave", "convex", "linear")
-    few = metric.shape == "concave" or limits.polytope.corners(FEW_CORNERS) is not None
+    few = metric.shape == "concave" or limits.polytope.corners(MAX_CORNERS) is not None
     if search == "grid" or single_arm_bounds(limits) is None or not shaped or not few:
         raise ValueError(
             "CIRT keeps limits on the shares of single arms only, for metrics that are concave or convex, and without "
-            "a grid (search='auto', stopping='box'); take Track or Vet for other limits."
+            f"a grid (search='auto', stopping='box'); for convex ones, limits may have up to {MAX_CORNERS:,} corners. "
+            "Take Track or Vet for other limits."
         )
     return "continuous"
 

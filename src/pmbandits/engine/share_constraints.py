@@ -15,8 +15,7 @@ from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS, SINGLE_ARM_LIM
 from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 
 OPTIONS = ("shares", "cost", "budget")
-MAX_CORNERS = 4096  # up to so many corners are kept, for metrics that are convex, with limits on several arms,
-FEW_CORNERS = 512  # and with limits on single arms
+MAX_CORNERS = 512  # so many corners are listed at most, for metrics that are convex; among more goes a search
 _SWEEPS = 2000  # passes of the projection of a grid onto the limits
 
 
@@ -105,7 +104,7 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
     if ends is not None:
         least, most = ends
         _require_all_arms_playable(found, np.minimum(most, 1.0 - (least.sum() - least)))
-        corners = polytope.corners(FEW_CORNERS)
+        corners = polytope.corners(MAX_CORNERS)
         start = np.full(count, 1.0 / count)
         if (start < least).any() or (start > most).any():  # the even mixture, as far as the limits allow
             start = _nearest_even_mixture(least, most)

@@ -16,7 +16,12 @@ from pmbandits.confidence._bounds import (
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import arm_utilities, share_of_ones, utility
 from pmbandits.metrics.encoding import extremum_location, extremum_value, h_max, h_value, n_extrema
-from pmbandits.mixtures._constraints import fill_linear_maximiser, is_same_mixture, make_feasible_start_in_place
+from pmbandits.mixtures._constraints import (
+    fill_linear_maximiser,
+    is_same_mixture,
+    keeps_limits,
+    make_feasible_start_in_place,
+)
 from pmbandits.mixtures._index import HOLDER_BONUS, TIE, dot, mixture_bonus, ready
 from pmbandits.mixtures._optimistic_objectives import objective_of_largest_utility_in_sets, utility_plus_holder_bonus
 from pmbandits.mixtures._pairwise_ascent import (
@@ -28,10 +33,14 @@ from pmbandits.mixtures._pairwise_ascent import (
     maximise_objective_in_place,
     pairwise_ascent_in_place,
 )
-from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of, mark_next_largest
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of, mark_next_largest, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State, unpack
+
+MAX_VERTEX_STARTS = 8  # arms with whose largest shares searches among very many vertices begin
+MAX_VERTEX_STEPS = 20  # of each of them
+CHORD = 1e-3  # the share of an arm over which the slope towards it is taken there
 
 
 @shared(VALUE)
@@ -232,16 +241,58 @@ def update_best_mixture(memory: int) -> None:
     best_mixture(unpack(memory))
 
 
+@shared("state, floats, floats, int, floats -> float")
+def ascend_to_vertex(s: State, slopes: FloatArray, a: FloatArray, value_at: int, radius: FloatArray) -> float:
+    """Convex h under limits: from the vertex that the slopes point at to better ones; the last into a. Its objective.
+
+    A convex objective lies above its tangents. So the vertex to which the slopes at a vertex point is not worse.
+    """
+    k, best = s.n_arms, -np.inf
+    trial, mixed, ahead = np.empty(k), np.empty(k), slopes.copy()
+    for _ in range(MAX_VERTEX_STEPS):
+        fill_linear_maximiser(s, ahead, trial)
+        value = call_value(value_at, s, trial, radius)
+        if not value > best:
+            break
+        best = value
+        copy_numbers_into(a, trial)
+        for i in range(k):
+            for j in range(k):
+                mixed[j] = (1.0 - CHORD) * a[j] + (CHORD if i == j else 0.0)
+            ahead[i] = call_value(value_at, s, mixed, radius) - value
+    return best
+
+
+@shared("state, floats, int, floats -> none")
+def search_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
+    """Convex h under limits with very many vertices: make a the best of those that ascents lead to; tied, stay.
+
+    They begin near a, at the vertex with the largest average of the arms' own utilities, and where each of the best
+    arms has its largest share.
+    """
+    k = s.n_arms
+    single, start, found, taken = np.empty(k), np.zeros(k), np.empty(k), np.zeros(k)
+    for i in range(k):
+        start[i] = 1.0
+        single[i] = call_value(value_at, s, start, radius)
+        start[i] = 0.0
+    spread = largest_of(single) - smallest_of(single)
+    best = call_value(value_at, s, a, radius) if keeps_limits(s, a) else -1e300
+    for c in range(-2, min(k, MAX_VERTEX_STARTS)):
+        copy_numbers_into(start, a if c == -2 else single)
+        if c >= 0:
+            start[mark_next_largest(single, taken)] += 1.0 + k * spread
+        value = ascend_to_vertex(s, start, found, value_at, radius)
+        if value > best + TIE * max(1.0, abs(best)):
+            best = value
+            copy_numbers_into(a, found)
+
+
 @shared("state, floats, int, floats -> none")
 def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
     """Convex h under limits: make a the vertex of the feasible set with the largest objective; tied, stay."""
     if s.n_corners == 0:
-        single = np.empty(s.n_arms)
-        for i in range(s.n_arms):
-            fill_array_with(a, 0.0)
-            a[i] = 1.0
-            single[i] = call_value(value_at, s, a, radius)
-        fill_linear_maximiser(s, single, a)
+        search_best_feasible_vertex(s, a, value_at, radius)
         return
     value, stay = np.empty(s.n_corners), -1
     for c in range(s.n_corners):
@@ -261,8 +312,7 @@ def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: 
 def set_to_best_vertex(s: State, a: FloatArray, floor: float, value_at: int, radius: FloatArray) -> None:
     """Convex h: make a the best mixture that gives one arm all but the floors; tied, stay; else the first.
 
-    Within limits: the best of their corners. If these are too many, arms are filled up in the order
-    of their single utilities.
+    Within limits: the best of their vertices; if these are too many to be listed, the best that a search finds.
     """
     if s.n_limited > 0:
         set_to_best_feasible_vertex(s, a, value_at, radius)
