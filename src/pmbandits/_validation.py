@@ -8,6 +8,7 @@ import inspect
 import numbers as numeric_types
 import re
 import secrets
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar
@@ -219,6 +220,20 @@ def short_repr(value: Any, limit: int = 60) -> str:
 
 # What a terminal would obey instead of showing it: control characters, and those that turn the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # Unicode's categories: control, format, half characters, lines
+
+
+def escape_invisible_characters(text: str) -> str:
+    """Text of one line in which every character is seen: line breaks, tabs, and those without width are written out.
+
+    >>> escape_invisible_characters("a\\nERROR \u200b")
+    'a\\\\nERROR \\\\u200b'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in _INVISIBLE else c for c in text)
 
 
 def escape_control_characters(text: str) -> str:

@@ -6,6 +6,7 @@ log; and afterwards the policy is the one that the library makes of the log, pul
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import random
@@ -169,3 +170,44 @@ def test_bodies_that_nobody_would_send(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_many_bodies_that_nobody_would_send(tmp_path: Path, seed: int) -> None:
     attacked(tmp_path / "store.db", seed, 30_000)
+
+
+def test_who_waits_when_the_service_stops_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server cancels what takes longer than it waits for."""
+    with serving(tmp_path / "store.db") as served:
+
+        async def forever(*_given: Any) -> None:
+            await asyncio.sleep(100)
+
+        monkeypatch.setattr(served.service, "compile_in_other_process", forever)
+
+        async def create_and_cancel() -> list[Any]:
+            body, sent = json.dumps(SHOP).encode(), list[Any]()
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "path": "/v1/experiments",
+                "raw_path": b"/v1/experiments",
+                "query_string": b"",
+                "headers": [(b"host", b"127.0.0.1:8000")],
+                "http_version": "1.1",
+                "scheme": "http",
+                "server": ("127.0.0.1", 8000),
+                "client": ("127.0.0.1", 1),
+                "root_path": "",
+            }
+
+            async def receive() -> Any:
+                return {"type": "http.request", "body": body, "more_body": False}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            task = asyncio.ensure_future(served.app(scope, receive, send))
+            await asyncio.sleep(0.5)
+            task.cancel()
+            await task
+            return sent
+
+        start, content = served.wait(create_and_cancel())
+        assert start["status"] == 503 and "is stopping" in json.loads(content["body"])["error"]

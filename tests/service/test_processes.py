@@ -25,7 +25,7 @@ import pytest
 import pmbandits as pmb
 from pmbandits.service import events as kinds
 from pmbandits.service import experiment_cache as books
-from pmbandits.service import reading, schema, sqlite
+from pmbandits.service import processes, reading, schema, sqlite
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 
@@ -426,3 +426,45 @@ def test_two_versions_of_the_library_on_one_store(tmp_path: Path) -> None:
             assert httpx.post(f"{addresses[0]}/shop/{verb}", json=body, timeout=60).status_code == 503
         with sqlite3.connect(tmp_path / "store.db") as connection:
             assert connection.execute("SELECT max(seq) FROM events WHERE exp = 1").fetchone() == (80,)
+
+
+def test_a_process_that_was_told_to_stop_ends_at_the_last_moment() -> None:
+    code = """if True:
+        import os, signal, time
+        from pmbandits.service import processes
+        processes.LAST_MOMENT = 0.3
+        signal.signal(signal.SIGTERM, lambda number, frame: None)  # it would never stop by itself
+        with processes.with_default_signal_handlers():
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    """
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "it ends now" in done.stderr and time.monotonic() - began < 50
+    assert processes.LAST_MOMENT == 25.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_what_compiles_ends_with_the_process_that_started_it() -> None:
+    child = "import sys, time; from pmbandits.service import warmup; warmup.end_with_parent(); print(1, flush=True); "
+    parent = f"""if True:
+        import subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", {child + "time.sleep(100)"!r}], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        child.stdout.readline()
+        print(child.pid, flush=True)
+        time.sleep(100)
+    """
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        pid = int(running.stdout.readline())
+        running.kill()
+    until = time.monotonic() + 20
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.kill(pid, 0)
+            if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:1]:
+                return  # it has ended, and nobody has looked yet
+            time.sleep(0.05)
+        raise AssertionError("it goes on without its parent")

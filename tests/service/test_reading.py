@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.service import alarms, change_log, replay, responses
+from pmbandits.service import alarms, change_log, replay, responses, service
 from tests.service.serving import SHOP, Served, serving
 
 
@@ -180,3 +184,37 @@ def test_the_state_has_the_oldest_ticket_without_a_reward(tmp_path: Path) -> Non
         late = served.post("/shop/ask")["ticket"]
         assert served.get("/shop/state")["awaited"]["oldest"] == late
         assert served.post("/shop/expire", {"seconds": 0, "reward": 0})["tickets"] in ([late], [])
+
+
+@pytest.mark.parametrize("strange", ["a\nERROR fake", "a\tb", "a\u200b", "\ufeffa", "a\x7f", "a\u2028b"])
+def test_names_with_characters_that_nobody_sees_are_refused(tmp_path: Path, strange: str) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        sent = [("", SHOP | {"name": "other", "arms": ["A", strange]}), ("/shop/arms", {"do": "add", "arm": strange})]
+        for path, body in sent:
+            status, said = served.refused(path, body)
+            assert status == 422 and "invisible characters" in said and said.isprintable()
+        file = io.BytesIO()
+        pmb.Track("gini", n_arms=2, support=pmb.Binary()).save(file)
+        with zipfile.ZipFile(file) as parts:
+            content = {name: parts.read(name) for name in parts.namelist()}
+        description = json.loads(content["policy.json"]) | {"names": ["A", strange]}
+        del description["sha256"]
+        description["sha256"] = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+        content["policy.json"] = json.dumps(description).encode()
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as made:
+            for name, part in content.items():
+                made.writestr(name, part)
+        found = served.send("POST", "/v1/import?name=other", content=file.getvalue())
+        shown = [] if found.status_code == 422 else found.json()["arms"]
+        assert all(name.isprintable() for name in shown)  # a part of them is written out by the reader of files
+
+
+def test_among_many_arms_few_are_asked_for_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_AMONG_WORK", 10)
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        assert served.refused("/shop/ask", {"n": 6, "among": ["A", "B"]})[0] == 413
+        assert len(served.post("/shop/ask", {"n": 5, "among": ["A", "B"]})["arms"]) == 5
+        assert len(served.post("/shop/ask", {"n": 11})["arms"]) == 11

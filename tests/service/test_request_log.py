@@ -111,3 +111,9 @@ def test_a_request_is_a_span_of_the_real_opentelemetry(monkeypatch: pytest.Monke
     found = dict(span.attributes)
     assert 503 in (found.get("http.status_code"), found.get("http.response.status_code"))
     assert "POST" in (found.get("http.method"), found.get("http.request.method"))
+
+
+def test_a_line_of_text_stays_one_line_whatever_is_in_it() -> None:
+    formatter = request_log._TextFormatter("%(levelname)s %(message)s")
+    record = logging.LogRecord("x", logging.INFO, "", 0, "%s cannot be read", ("a\nERROR fake\u202e\t\u200b",), None)
+    assert formatter.format(record) == r"INFO a\nERROR fake\u202e\t\u200b cannot be read"

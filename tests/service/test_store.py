@@ -85,6 +85,7 @@ def test_the_file_is_kept_safe(tmp_path: Path) -> None:
     transaction: Any = store.new_transaction()
     assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert transaction._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert transaction._connection.execute("PRAGMA journal_size_limit").fetchone() == (64 << 20,)
     transaction.close()
 
 

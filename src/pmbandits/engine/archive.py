@@ -19,8 +19,9 @@ import numpy as np
 from pmbandits.state.layout import MOST
 
 _MAX_PARTS = 256
-_MAX_JSON_BYTES = 1 << 26
-_JSON_BASE_BYTES, _JSON_BYTES_PER_FILE_BYTE = 1 << 20, 16  # a small file unpacks to a small description
+_MAX_PART_ENTRY_BYTES = 512  # of the list of parts, for each
+MAX_JSON_BYTES = 10 << 20  # more than the longest names of 10,000 arms take
+MAX_JSON_VALUES = 500_000  # each may take a hundred bytes of memory
 _MAX_HEADER_BYTES = 4096
 _READ_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError, struct.error,
@@ -43,6 +44,11 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return out.getvalue()
 
 
+def is_json_too_large(raw: bytes) -> bool:
+    """Whether a JSON text is too long, or has too many values; commas, colons and brackets in texts count as well."""
+    return len(raw) > MAX_JSON_BYTES or sum(map(raw.count, (b",", b":", b"[", b"{"))) > MAX_JSON_VALUES
+
+
 class Archive:
     """The parts of a file, by name and without being unpacked.
 
@@ -53,10 +59,15 @@ class Archive:
     """
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
-        self._size, self._bytes_left = file.seek(0, io.SEEK_END), max_bytes
+        self._bytes_left = max_bytes
         try:
+            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # before all parts are listed
+            if end and end[5] > _MAX_PARTS * _MAX_PART_ENTRY_BYTES:  # bytes of that list
+                raise DamagedFile("too many parts")
             self._zip = zipfile.ZipFile(file)
             self._parts = {part.filename: part for part in self._zip.infolist()}
+        except DamagedFile:
+            raise
         except _READ_ERRORS:
             raise DamagedFile("not a zip file") from None
         if len(self._parts) != len(self._zip.infolist()) or len(self._parts) > _MAX_PARTS:
@@ -85,8 +96,9 @@ class Archive:
 
     def read_json_object(self, name: str) -> dict[str, Any]:
         """A part as a JSON object."""
-        most = _JSON_BASE_BYTES + _JSON_BYTES_PER_FILE_BYTE * self._size
-        raw = self._read_part(name, min(_MAX_JSON_BYTES, most))
+        raw = self._read_part(name, MAX_JSON_BYTES)
+        if is_json_too_large(raw):
+            raise DamagedFile(f"{name} has more than {MAX_JSON_VALUES:,} values")
         try:
             found = json.loads(raw)
         except (ValueError, RecursionError):

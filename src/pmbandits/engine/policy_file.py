@@ -19,7 +19,14 @@ import numpy as np
 
 from pmbandits import __version__, _validation
 from pmbandits._files import write_atomically
-from pmbandits.engine.archive import Archive, DamagedFile, npy_bytes
+from pmbandits.engine.archive import (
+    MAX_JSON_BYTES,
+    MAX_JSON_VALUES,
+    Archive,
+    DamagedFile,
+    is_json_too_large,
+    npy_bytes,
+)
 from pmbandits.engine.build import MemoryLimitExceeded
 from pmbandits.engine.capacity import recompute_derived_fields, set_reward_counts_at_which_to_stop
 from pmbandits.engine.explanation import Explaining
@@ -118,11 +125,17 @@ class Saving(Explaining):
             "parts": {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()},
         }
         description["sha256"] = description_checksum(description)
+        text = json.dumps(description, ensure_ascii=False, indent=1).encode()
+        if is_json_too_large(text):
+            raise ValueError(
+                f"this policy has too many arms, names or atoms for a file: its description has {len(text):,} bytes, "
+                f"and {MAX_JSON_BYTES:,} bytes with {MAX_JSON_VALUES:,} values can be read; nothing was written."
+            )
 
         def write(file: BinaryIO) -> None:
             archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
             try:
-                archive.writestr("policy.json", json.dumps(description, ensure_ascii=False, indent=1))
+                archive.writestr("policy.json", text)
                 for name, content in parts.items():
                     archive.writestr(f"{name}.npy", content)
                 archive.close()

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pmbandits import _validation
 from pmbandits.estimates.change_detector import Change
 from pmbandits.service.change_log import ChangeAlarm, ChangeWatch
 from pmbandits.service.experiment import CommittedExperiment, LiveExperiment
@@ -112,9 +111,7 @@ class ChangeAlarms:
                 done, piece = await self._run_in_thread(follow_some)
                 spent += piece
         except Exception as error:  # the store is away: what was found stays, and it is tried again
-            log.warning(
-                "rewards could not be watched for changes: %s", _validation.escape_control_characters(str(error))[:300]
-            )
+            log.warning("rewards could not be watched for changes: %s", str(error)[:300])
             spent = max(spent, LONG)
         entry.next_run_at = time.monotonic() + (REST * spent if spent >= LONG else 0.0)
 

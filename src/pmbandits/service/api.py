@@ -55,6 +55,7 @@ from pmbandits.service.request_bodies import (
     NewStatus,
     Retention,
     Rotation,
+    require_visible,
 )
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
@@ -137,7 +138,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def away(_request: Request, error: Exception) -> JsonResponse:
         log.warning(
             "the store did not answer: %s",
-            _validation.escape_control_characters(str(getattr(error, "orig", error)))[:300],
+            str(getattr(error, "orig", error))[:300],
         )
         return problem(503, STORE_UNAVAILABLE_MESSAGE)
 
@@ -146,7 +147,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         why = _validation.escape_control_characters(str(first["msg"])).removeprefix("Value error, ")
-        return problem(422, f"{_validation.escape_control_characters(where)}: {why}.")
+        return problem(422, f"{_validation.escape_control_characters(where)}: {why.removesuffix('.')}.")
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> JsonResponse:
@@ -234,6 +235,8 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         policy = await service.run_in_thread(
             partial(_call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
         )
+        for arm in policy.names:
+            _call_or_refuse_bad_input(partial(require_visible, arm))
         spec = replay.spec_of_imported_policy(policy)
         record = await asyncio.to_thread(service.store.create_experiment, name, spec, key.id, content)
         return await service.read(record.name, _experiment_response)
@@ -509,7 +512,7 @@ def _call_or_refuse_bad_input(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.escape_control_characters(str(error))) from None
+        raise Refused(422, str(error)) from None
     except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
         raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
 

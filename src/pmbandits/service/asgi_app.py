@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from pmbandits import _validation
 from pmbandits.service import login, request_log
 from pmbandits.service.experiment import Refused
+from pmbandits.service.group_commit import OUTCOME_UNKNOWN_MESSAGE
 from pmbandits.service.html_errors import html_error_pages, wants_html
 from pmbandits.service.keys import Key
 from pmbandits.service.messages import Ask, Problem, Tell
@@ -34,6 +34,7 @@ _decode_tell = msgspec.json.Decoder(Tell).decode
 _encode = msgspec.json.Encoder().encode
 LOGIN_BYTES = 4096  # of the one form that strangers may send: a key, and a page to go on to
 _INTERNAL_ERROR = "something went wrong here, not with your request; the log of the service says what."
+_STOPPING = "the service is stopping, and did not finish this; try again in a moment."
 _JSON = (b"content-type", b"application/json")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -61,6 +62,8 @@ class AsgiApp:
                 )
             except Refused as error:
                 status, body = error.status, _encode(Problem(error.sentence))
+            except asyncio.CancelledError:  # by the server, which stops and has waited long enough
+                status, body = 503, _encode(Problem(OUTCOME_UNKNOWN_MESSAGE))
             except Exception:
                 log.exception("a request failed")
                 body = _encode(Problem(_INTERNAL_ERROR))
@@ -95,9 +98,7 @@ class AsgiApp:
         try:
             request: Ask | Tell = (_decode_ask if verb == "ask" else _decode_tell)(raw or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # also what has another shape
-            raise Refused(
-                422, f"the request cannot be read: {_validation.escape_control_characters(str(error))}."
-            ) from None
+            raise Refused(422, f"the request cannot be read: {error}.") from None
         return _encode(await service.ask_or_tell(name, request))
 
     async def _authenticate(self, scope: Scope) -> Key:
@@ -147,6 +148,10 @@ class AsgiApp:
             if not status:
                 status = error.status
                 await send_json(send, error.status, _encode(Problem(error.sentence)))
+        except asyncio.CancelledError:  # by the server, which stops and has waited long enough
+            if not status:
+                status = 503
+                await send_json(send, 503, _encode(Problem(_STOPPING)))
         except Exception:
             log.exception("a request failed")
             if not status:

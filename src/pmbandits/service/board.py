@@ -17,7 +17,6 @@ from fastapi import FastAPI, Query, Request, Response
 from sqlalchemy import func, select
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from pmbandits import _validation
 from pmbandits.pages import web
 from pmbandits.pages.board import view
 from pmbandits.service.alarms import Watched
@@ -64,7 +63,7 @@ def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | 
             trial.apply_admin_event({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
         after = np.asarray(trial.policy.mixture)
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.escape_control_characters(str(error))) from None
+        raise Refused(422, str(error)) from None
     except AttributeError:
         raise Refused(409, "this version of the library cannot do that to a policy that plays.") from None
     if do == "pause":

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
 
-from pmbandits import _validation
 from pmbandits.engine.explanation import next_arm_and_reason
 from pmbandits.engine.stopping import Forecast
 from pmbandits.pages import web
@@ -206,7 +205,7 @@ class BoardState:
                 "%s: the board has no %r: %s",
                 now.record.name,
                 name,
-                _validation.escape_control_characters(str(error))[:300],
+                str(error)[:300],
             )
             return None, time.thread_time() - began
         return text, time.thread_time() - began

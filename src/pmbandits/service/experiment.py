@@ -49,7 +49,7 @@ class Refused(Exception):
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
-        self.status, self.sentence = status, sentence
+        self.status, self.sentence = status, _validation.escape_control_characters(sentence)
 
 
 class CommittedExperiment(NamedTuple):
@@ -374,7 +374,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
             now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)
     except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, _validation.escape_control_characters(str(error))) from None
+        raise Refused(422, str(error)) from None
 
 
 def refuse_limits_too_long_to_read(given: Any) -> None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from pmbandits import _validation
 from pmbandits.service import warmup
 from pmbandits.service.events import Transaction
 from pmbandits.service.experiment import LiveExperiment
@@ -67,9 +66,7 @@ class ExperimentCache:
             except Diverged as error:
                 if begins == 0:
                     raise
-                log.error(
-                    "%s: a saved policy is dropped: %s", _validation.escape_control_characters(record.name), error
-                )
+                log.error("%s: a saved policy is dropped: %s", record.name, error)
                 self.store.drop_snapshot(record.id, begins)
                 upto = begins - 1
                 continue
@@ -79,7 +76,7 @@ class ExperimentCache:
         if live.disagreements:
             log.warning(
                 "%s: the policy would have asked for other arms than the stored ones",
-                _validation.escape_control_characters(record.name),
+                record.name,
             )
         return live
 
@@ -99,7 +96,7 @@ class ExperimentCache:
                 log.warning(
                     "%s: a saved policy is left out: %s",
                     record.name,
-                    _validation.escape_control_characters(str(error))[:300],
+                    str(error)[:300],
                 )
                 upto = saved.seq - 1
         return PolicyReplay(
@@ -113,8 +110,8 @@ class ExperimentCache:
         if why is not None:
             log.warning(
                 "%s: %s",
-                _validation.escape_control_characters(live.record.name),
-                _validation.escape_control_characters(str(why))[:300],
+                live.record.name,
+                str(why)[:300],
             )
         if isinstance(why, Diverged):
             for forget in self.on_divergence:
@@ -137,7 +134,7 @@ class ExperimentCache:
             content = policy_to_bytes(replay.policy)
             self.store.save_snapshot(exp, Snapshot(replay.seen, replay.digest, content))
         except Exception as error:  # the events are safe; the next start takes a little longer
-            log.warning("a policy could not be saved: %s", _validation.escape_control_characters(str(error))[:300])
+            log.warning("a policy could not be saved: %s", str(error)[:300])
 
     async def close(self) -> None:
         """Wait for what is being saved, for a moment."""

@@ -301,7 +301,7 @@ class GroupCommit:
             if await asyncio.wait_for(finding, PATIENCE) is None:
                 return Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
         except Exception as error:  # the next request finds out
-            log.warning("%s cannot be read: %s", name, _validation.escape_control_characters(str(error))[:300])
+            log.warning("%s cannot be read: %s", name, str(error)[:300])
         return Unavailable(EXPERIMENT_RELOADED_MESSAGE)
 
     def _merge_drafts_with_digests(
@@ -356,7 +356,7 @@ class GroupCommit:
         except Refused as error:
             return error
         except (ValueError, TypeError, IndexError) as error:
-            return Refused(422, _validation.escape_control_characters(str(error)))
+            return Refused(422, str(error))
         except Exception as error:  # nobody knows what it changed: this experiment is read anew, others go on
             log.exception("a request failed")
             self.experiment_cache.evict(job.live, error)
@@ -412,7 +412,7 @@ class GroupCommit:
         log.warning(
             "a group commit failed: %s: %s",
             type(error).__name__,
-            _validation.escape_control_characters(str(error))[:300],
+            str(error)[:300],
         )
         for live in {job.live for job in jobs}:
             self.experiment_cache.evict(live)

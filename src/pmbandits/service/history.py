@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from pmbandits import _validation
 from pmbandits.engine.policy import Policy
 from pmbandits.service.experiment import LiveExperiment
 from pmbandits.service.group_commit import GroupCommit
@@ -86,7 +85,7 @@ class HistoryWriter:
                         log.warning(
                             "%s: its history got no new point: %s",
                             live.record.name,
-                            _validation.escape_control_characters(str(error))[:200],
+                            str(error)[:200],
                         )
 
     def forget_experiment(self, exp: int) -> None:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -19,6 +20,7 @@ from pmbandits.service import prometheus
 
 log = logging.getLogger("pmbandits.service")
 LAST_MOMENT = 25.0  # seconds after which a process that was told to stop ends, whatever it waits for
+ORPHAN_SECONDS = 2.0  # that a process goes on without the one that started it: somebody else needs the port
 
 
 @contextmanager
@@ -66,6 +68,8 @@ def stop_when_parent_is_gone() -> None:
         wait([parent.sentinel])
         log.error("the process that started this one is gone, so this one stops")
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(1)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pmbandits import _validation
 
-ArmName = Annotated[str, Field(min_length=1, max_length=200)]
+
+def require_visible(name: str) -> str:
+    """The name, if every character of it can be seen; else a ValueError."""
+    shown = _validation.escape_invisible_characters(name)
+    if shown != name:
+        raise ValueError(f'"{shown}" has control or invisible characters in it; take them out.')
+    return name
+
+
+ArmName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(require_visible)]
 
 
 class _Body(BaseModel):
@@ -83,7 +92,9 @@ class NewKey(_Body):
     experiments: Annotated[
         list[Annotated[str, Field(max_length=100)]] | None, Field(min_length=1, description="Null for all.")
     ] = None
-    label: Annotated[str, Field(max_length=200, description="A note on what it is for.")] = ""
+    label: Annotated[
+        str, Field(max_length=200, description="A note on what it is for."), AfterValidator(require_visible)
+    ] = ""
     days: Annotated[float | None, Field(gt=0, le=36_500, description="After so many days it expires.")] = None
 
 

@@ -13,12 +13,22 @@ from typing import Any
 
 import msgspec
 
+from pmbandits import _validation
+
 log = logging.getLogger("pmbandits.service")
 _current: ContextVar[Any] = ContextVar("current", default=None)  # the ASGI scope of the request of this task
 SLOW = 1.0  # seconds, from which on a request is in the log
 _PREFIX, _numbers = secrets.token_hex(6), itertools.count(1 << 20)  # of requests that bring no number of their own
 _KEY = "pmbandits.request_id"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a client or a proxy: nothing that could break a line
+
+
+class _TextFormatter(logging.Formatter):
+    """One line of text, whatever is in names and errors; only tracebacks have more."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = _validation.escape_invisible_characters(record.message)
+        return super().formatMessage(record)
 
 
 class _JsonFormatter(logging.Formatter):
@@ -42,7 +52,7 @@ class _JsonFormatter(logging.Formatter):
 def configure_process_log(form: str = "text", level: str = "info") -> None:
     """Write the log of this process to stderr, as ``text`` or ``json``."""
     handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(process)d %(message)s")
+    text = _TextFormatter("%(asctime)s %(levelname)s %(process)d %(message)s")
     handler.setFormatter(_JsonFormatter() if form == "json" else text)
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     log.setLevel(level.upper())

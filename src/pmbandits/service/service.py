@@ -36,7 +36,7 @@ from pmbandits.service.reader_threads import ReaderThreads
 from pmbandits.service.replay import MissingEvent
 from pmbandits.service.sample_ratio import SampleRatios
 from pmbandits.service.settings import Settings, is_loopback
-from pmbandits.service.store import DEFAULT_URL, RETRY_PAUSES, Store, is_valid_name
+from pmbandits.service.store import RETRY_PAUSES, Store, is_valid_name
 
 log = logging.getLogger("pmbandits.service")
 T = TypeVar("T")
@@ -50,6 +50,7 @@ _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
 PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is busy with
 LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
+MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -163,15 +164,15 @@ class Service:
                 seconds = time.perf_counter() - began
                 log.info(
                     "%s: still reading events and compiling after %.0f s",
-                    _validation.escape_control_characters(name),
+                    name,
                     seconds,
                 )
             reading.result()
         except Exception as error:  # the others can be served
             log.error(
                 "%s cannot be read: %s",
-                _validation.escape_control_characters(name),
-                _validation.escape_control_characters(str(error))[:300],
+                name,
+                str(error)[:300],
             )
 
     async def stop(self) -> None:
@@ -224,11 +225,11 @@ class Service:
         if experiment is not None:
             of = f"the experiment {_validation.short_repr(experiment)}"
             option = f" --experiment {experiment}" if is_valid_name(experiment) else ""
-        # Who has a key need not know where a database is.
-        url = self.store.display_url
-        option += f" --store {url}" if url.startswith("sqlite:") and url != DEFAULT_URL else ""
+        # Who has a key need not know where the store is.
         command = f"pmbandits key create --scopes {scope}{option}"
-        raise Refused(403, f"this key is not for {scope!r} of {of}; make one that is: {command}")
+        raise Refused(
+            403, f"this key is not for {scope!r} of {of}; who runs the service makes one, with its --store: {command}"
+        )
 
     def is_key_still_valid(self, key: Key) -> bool:
         """Whether a key that was accepted before is still valid: it was not revoked meanwhile."""
@@ -258,7 +259,7 @@ class Service:
         except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
-            log.warning("%s cannot be read: %s", name, _validation.escape_control_characters(str(error))[:300])
+            log.warning("%s cannot be read: %s", name, str(error)[:300])
             raise Unavailable(STORE_UNAVAILABLE_MESSAGE) from None
         if found is None:
             raise Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
@@ -273,6 +274,9 @@ class Service:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
             raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
+        if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MAX_AMONG_WORK:
+            most = max(MAX_AMONG_WORK // len(request.among), 1)
+            raise Refused(413, f"among {len(request.among):,} arms at most {most:,} can be asked for at once.")
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None:
                 raise Refused(422, "unit is for one arm at a time; leave n out.")
@@ -351,7 +355,7 @@ class Service:
         try:
             support.check([reward])
         except ValueError as error:
-            raise Refused(422, _validation.escape_control_characters(str(error))) from None
+            raise Refused(422, str(error)) from None
         found = await self.run_in_thread(
             lambda: self.overdue_tickets.overdue_tickets(live.record.id, seconds, self.settings.batch)
         )

@@ -326,9 +326,7 @@ def open_store(url: str, *, pauses: Sequence[float] = (), new: bool = True, make
             why = str(error.orig).strip().split("\n")[0]
             if pause is None or not isinstance(error, OperationalError):
                 raise ValueError(f"the store {display_url} cannot be opened: {why}.") from None
-            log.warning(
-                "the store %s cannot be reached yet: %s", display_url, _validation.escape_control_characters(why)[:300]
-            )
+            log.warning("the store %s cannot be reached yet: %s", display_url, why[:300])
             time.sleep(pause)
     raise AssertionError
 

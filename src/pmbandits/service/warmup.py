@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import Any
@@ -80,8 +82,12 @@ async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIME
     """
     no = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no)
+    assert process.stdin is not None
     try:
-        await asyncio.wait_for(process.communicate(json.dumps(spec).encode()), seconds)
+        with suppress(ConnectionError):
+            process.stdin.write(json.dumps(spec).encode() + b"\n")
+            await process.stdin.drain()
+        await asyncio.wait_for(process.wait(), seconds)
         return True
     except TimeoutError:
         return False
@@ -90,5 +96,17 @@ async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIME
             process.kill()
 
 
+def end_with_parent() -> None:
+    """End this process when the one that started it is gone, which closes its side of the standard input."""
+
+    def watch() -> None:
+        sys.stdin.read()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 if __name__ == "__main__":
-    warm_up_new_policy(policy_from_spec(json.load(sys.stdin)))
+    wanted = json.loads(sys.stdin.readline())
+    end_with_parent()
+    warm_up_new_policy(policy_from_spec(wanted))
