@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pmbandits import _html, _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
+from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import mixture_utility_with_bounds
 from pmbandits.confidence.betting import mean_interval
 from pmbandits.confidence.joint_bernoulli import JointChances
@@ -153,8 +154,11 @@ def certified_utility_and_regret_bounds(
         mean = float(mix @ (memory.counts[:, 1] / np.maximum(memory.n_rewards, 1)))
         return low, float(h_value(memory.h, min(mean, 1.0))), high, rival, regret
     low, middle, high = mixture_utility_range(memory, mix)
+    regret = joint_regret_bound(memory, mix, cells)
+    if memory.metric_shape == CONVEX and np.isfinite(regret) and memory.bounded == 1 and memory.n_limited == 0:
+        return low, middle, high, max(low + regret, high), regret  # the regret is that to the best other arm
     rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
-    return low, middle, high, rival, min(rival - low, joint_regret_bound(memory, mix, cells))
+    return low, middle, high, rival, min(rival - low, regret)
 
 
 def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
@@ -179,9 +183,13 @@ def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
 
 
 def initial_rival_mixture(memory: Memory) -> FloatArray:
-    """The mixture from which the search for the best rival starts: with many rewards, that of a coarse search."""
+    """The mixture from which the search for the best rival starts: with many rewards, that of a coarse search.
+
+    Only concave metrics need a search.
+    """
     few = (
-        memory.storage_mode != SAMPLES
+        memory.metric_shape != CONCAVE
+        or memory.storage_mode != SAMPLES
         or memory.sketch_size > 0
         or memory.rewards < COARSEN_FROM
         or memory.n_rewards.min() == 0
