@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from pmbandits.policies import ChangeWarning as ChangeWarning
     from pmbandits.policies import CVaRUCB as CVaRUCB
     from pmbandits.policies import FixedGrid as FixedGrid
+    from pmbandits.policies import MixtureGreedy as MixtureGreedy
     from pmbandits.policies import MixtureUCB as MixtureUCB
     from pmbandits.policies import Policy as Policy
     from pmbandits.policies import RhoNPTS as RhoNPTS
@@ -140,7 +141,8 @@ if not TYPE_CHECKING:
             "pmbandits.optimize": "Gaps OracleResult ShadowPrice gaps oracle",
             "pmbandits.plots": "plot_arms plot_decomposition plot_distortion plot_life plot_mixture plot_regret",
             "pmbandits.policies": """
-            BCVTS BrownUCB CEUCB CIRT CVaRUCB ChangeWarning FixedGrid MCVTS MVLCB MixtureUCB PMETC PMUCB Policy
+            BCVTS BrownUCB CEUCB CIRT CVaRUCB ChangeWarning FixedGrid MCVTS MVLCB MixtureGreedy MixtureUCB PMETC
+            PMUCB Policy
             RhoNPTS SolitaryArm SolitaryUCB Thompson Track UCB1 UCFW UUCB Uniform Vet WUCB load""",
             "pmbandits.simulation": "Run Stop Study run_until simulate",
             "pmbandits.supports": "Binary Finite Heavy Interval Real Support",

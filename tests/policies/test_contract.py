@@ -95,6 +95,7 @@ TABLE = [
     Row(pmb.UUCB(), ("finite", "interval"), tracks=None, metric=TAIL),
     Row(pmb.WUCB(), ("finite", "interval"), tracks=None, metric=TAIL),
     Row(pmb.RhoNPTS(), ("finite", "interval"), tracks=None, metric=TAIL),
+    Row(pmb.RhoNPTS(anchor="none"), ("interval", "real"), tracks=None, metric=TAIL),
     Row(pmb.MVLCB(horizon=2000, rho=0.7), ("finite", "interval"), tracks=None, metric=TAIL),
     Row(pmb.SolitaryUCB(horizon=2000), ("binary", "finite", "real"), tracks=None, metric=TAIL),
     # The mixture is the shares so far, or one that arms are drawn from: after 1000 more asks the shares can differ.
@@ -102,6 +103,8 @@ TABLE = [
     Row(pmb.UCFW(bonus="variance"), EVERY, tracks=None),
     Row(pmb.MixtureUCB(), ("binary", "finite", "interval"), tracks=None),
     Row(pmb.MixtureUCB(form="cab"), ("binary", "finite", "interval"), tracks=None),
+    Row(pmb.MixtureGreedy(), ("binary", "finite", "interval", "real"), tracks=None),
+    Row(pmb.MixtureGreedy(floor="cube_root"), ("interval",), tracks=None),
     # Policies that keep bins or sketches in place of all rewards.
     Row(pmb.UCFW(bonus="variance", estimates="binned:64"), ("interval",), tracks=None),
     Row(pmb.UCFW(estimates="sketch:64"), ("real",), tracks=None),

@@ -215,6 +215,37 @@ def test_cab_draws_from_a_mixture_that_solves_the_quadratic_program(metric: Any,
     assert drawn > 70
 
 
+@pytest.mark.parametrize("floor", ["none", "cube_root"])
+@pytest.mark.parametrize("kind", ["binary", "finite", "interval"])
+def test_mixture_greedy_draws_from_the_best_mixture_and_the_floor(kind: str, floor: str) -> None:
+    support, rounds, n_arms, seed = SUPPORTS[kind], 80, 3, 11
+    rewards = draws(kind, n_arms, rounds, seed=5)
+    fast = pmb.MixtureGreedy(GINI, n_arms=n_arms, support=support, seed=seed, floor=floor)
+    told: list[list[float]] = [[] for _ in range(n_arms)]
+    drawn, explored = 0, 0
+    for t in range(1, rounds + 1):
+        arm = fast.ask()
+        if all(told):
+            matrix, f = slow.kernel_form(0.0, 1.0, told)
+            a = fast._memory.mix.copy()
+            best = slow.least_quadratic(matrix, f)
+            slack = 0.01 * support.width * 0.25 / math.sqrt(t - 1)
+            assert best - 1e-9 <= float(a @ matrix @ a + f @ a) <= best + slack + 1e-9, t
+            least = min(1 / 3, (t - 1) ** (-1 / 3)) if floor == "cube_root" else 0.0
+            u = slow.splitmix_share(seed, drawn)
+            drawn += 1 if least > 0.0 else 0
+            if u < 3 * least:
+                explored += 1
+                assert arm == int(u / least), t
+            else:
+                u = slow.splitmix_share(seed, drawn)
+                drawn += 1
+                assert arm == min(int(np.searchsorted(np.cumsum(a), u, side="right")), n_arms - 1), t
+        told[arm].append(float(rewards[arm, len(told[arm])]))
+        fast.tell(arm, told[arm][-1])
+    assert drawn > 70 and (explored > 20) == (floor == "cube_root")
+
+
 def test_the_forms_of_the_quadratic_utility_agree() -> None:
     """The reference itself: −L is U_h of the mixture, by the metric's own value of a weighted sample."""
     rng = np.random.default_rng(6)
@@ -233,6 +264,8 @@ LEARNERS = {
     "variance": pmb.UCFW(bonus="variance"),
     "ogd": pmb.MixtureUCB(),
     "cab": pmb.MixtureUCB(form="cab"),
+    "greedy": pmb.MixtureGreedy(),
+    "greedy, floor": pmb.MixtureGreedy(floor="cube_root"),
 }
 
 

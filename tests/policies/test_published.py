@@ -63,6 +63,7 @@ CASES = [
     ("MCVTS", "m_cvts", ("binary", "finite"), [TAIL, pmb.LowerCVaR(0.9)], {}),
     ("BCVTS", "b_cvts", ("binary", "finite", "interval"), [TAIL, pmb.LowerCVaR(0.9)], {}),
     ("RhoNPTS", "rho_npts", ("finite", "interval"), [TAIL, pmb.PHT(0.5), pmb.GiniDeviation()], {}),
+    ("RhoNPTS", "rho_npts_sg", ("finite", "interval", "real"), [TAIL, pmb.GiniDeviation()], {"anchor": "none"}),
     ("RhoNPTS", "rho_npts", ("interval",), [0.7 * pmb.Mean() + 0.3 * pmb.UpperCVaR(0.9)], {}),
     ("MVLCB", "mv_lcb", ("binary", "finite", "interval"), [TAIL], {}),
 ]
@@ -195,8 +196,8 @@ def fits(sample: np.ndarray, distribution: Any) -> bool:
 
 def test_weights_on_rewards_are_dirichlet() -> None:
     policy = with_rewards("BCVTS", UNIT, [[0.1, 0.4, 0.8, 0.9]])
-    both = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, True, *rest))
-    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, False, *rest))
+    both = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, 2, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, 1, *rest))
     assert np.allclose(rows.sum(axis=1), 1.0)
     assert np.allclose(both.sum(axis=1), 1.0)
     for column in both.T:
@@ -207,6 +208,10 @@ def test_weights_on_rewards_are_dirichlet() -> None:
     assert fits(rows[:, 0] + rows[:, 2], scipy_stats.beta(2, 3))
     assert abs(np.corrcoef(rows[:, 0], rows[:, 1])[0, 1] + 0.25) < 0.06  # −1/(n − 1)
     assert abs(np.corrcoef(rows[:-1, 0], rows[1:, 0])[0, 1]) < 0.06  # rounds are independent
+    alone = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, 0, *rest))
+    assert (alone[:, -2:] == 0.0).all() and np.allclose(alone.sum(axis=1), 1.0)
+    for column in alone.T[:-2]:
+        assert fits(column, scipy_stats.beta(1, 3))
 
 
 def test_weights_on_atoms_are_dirichlet_with_counts() -> None:
@@ -216,7 +221,7 @@ def test_weights_on_atoms_are_dirichlet_with_counts() -> None:
     for column, a in zip(prior.T, (1, 6, 3, 2), strict=False):
         assert fits(column, scipy_stats.beta(a, 12 - a))
     policy = with_rewards("BCVTS", pmb.Finite(ATOMS), rewards)
-    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, False, *rest))
+    rows = weights(policy, lambda s, *rest: kernels.fill_dirichlet_weights_on_rewards(s, 1, *rest))
     assert (rows[:, 0] == 0.0).all()  # an atom that was never seen
     for column, a in zip(rows.T[1:4], (5, 2, 2), strict=True):
         assert fits(column, scipy_stats.beta(a, 9 - a))

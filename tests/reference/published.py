@@ -159,20 +159,20 @@ def m_cvts(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]:
     return out
 
 
-def reweighted(policy: Any, rewards: Rewards, stream: int, both: bool = False) -> list[tuple[list[float], list[float]]]:
-    """The atoms and Dirichlet(1, …, 1) weights of each arm: the upper end (or both) and its rewards, ascending."""
+def reweighted(policy: Any, rewards: Rewards, stream: int, ends: int = 1) -> list[tuple[list[float], list[float]]]:
+    """Atoms and Dirichlet(1, …, 1) weights of each arm: none, the upper or both ends, and its rewards, ascending."""
     key, support = (policy.seed, stream), policy.support
     out = []
     for i, x in enumerate(rewards):
         if hasattr(support, "atoms"):
             counts = [sum(abs(r - a) < 1e-9 for r in x) for a in support.atoms]
-            counts[-1] += 1
-            counts[0] += both
+            counts[-1] += ends > 0
+            counts[0] += ends > 1
             atoms = [(float(support.atoms[m]), gamma(key, m, i, c)) for m, c in enumerate(counts) if c]
         else:
-            ends = [(support.hi, 0), (support.lo, 1)][: 1 + both]
+            anchors = [(support.hi, 0), (support.lo, 1)][:ends]
             atoms = [
-                (p, exponential(key, i, r)) for p, r in [*ends, *zip(sorted(x), range(2, len(x) + 2), strict=True)]
+                (p, exponential(key, i, r)) for p, r in [*anchors, *zip(sorted(x), range(2, len(x) + 2), strict=True)]
             ]
         out.append(([a for a, _ in atoms], [w for _, w in atoms]))
     return out
@@ -183,8 +183,17 @@ def b_cvts(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]:
 
 
 def rho_npts(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]:
-    both = policy.metric.monotonicity != "increasing"
-    return [distorted(x, w, policy.metric) for x, w in reweighted(policy, rewards, stream, both)]
+    ends = 1 if policy.metric.monotonicity == "increasing" else 2
+    return [distorted(x, w, policy.metric) for x, w in reweighted(policy, rewards, stream, ends)]
+
+
+def rho_npts_sg(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]:
+    """Weights on the rewards alone; before the third pull of each arm nothing is drawn, and the index stays."""
+    if min(map(len, rewards)) < 3:
+        assert policy.pulls.max() <= 3
+        return [0.0] * len(rewards)
+    drawn = stream - 3 * len(rewards)
+    return [distorted(x, w, policy.metric) for x, w in reweighted(policy, rewards, drawn, ends=0)]
 
 
 def mv_lcb(policy: Any, rewards: Rewards, t: int, stream: int) -> list[float]:

@@ -15,6 +15,7 @@ from pmbandits.policies.published.b_cvts import BCVTS as BCVTS
 from pmbandits.policies.published.brown_ucb import BrownUCB as BrownUCB
 from pmbandits.policies.published.cvar_ucb import CVaRUCB as CVaRUCB
 from pmbandits.policies.published.m_cvts import MCVTS as MCVTS
+from pmbandits.policies.published.mixture_greedy import MixtureGreedy as MixtureGreedy
 from pmbandits.policies.published.mixture_ucb import MixtureUCB as MixtureUCB
 from pmbandits.policies.published.mv_lcb import MVLCB as MVLCB
 from pmbandits.policies.published.rho_npts import RhoNPTS as RhoNPTS

@@ -1,1 +1,1 @@
-"""Published bandits, one file for each. UCFW and MixtureUCB look for a mixture, all others for one arm."""
+"""Published bandits, one file for each. UCFW, MixtureUCB, MixtureGreedy look for a mixture, all others for one arm."""

@@ -75,18 +75,18 @@ def fill_dirichlet_weights_on_atoms(
             total[i] += g
 
 
-@shared("state, bool, floats, table, floats -> none")
+@shared("state, int, floats, table, floats -> none")
 def fill_dirichlet_weights_on_rewards(
-    s: State, both: bool, weight: FloatArray, anchor: FloatArray, total: FloatArray
+    s: State, n_ends: int, weight: FloatArray, anchor: FloatArray, total: FloatArray
 ) -> None:
-    """Dirichlet(1, …, 1) weights on all rewards and the upper end of the support (or both): exponential variates.
+    """Dirichlet(1, …, 1) weights on all rewards, and on none, the upper or both ends of the support.
 
     The weight of an arm's reward depends on its rank among that arm's, not on when it came. On a finite support equal
     rewards share one gamma variate: the same distribution for O(atoms) a round instead of O(rewards).
     """
     sort_pool(s)
     if s.storage_mode != SAMPLES:
-        fill_dirichlet_weights_on_atoms(s, 0.0, 1.0, 1.0 if both else 0.0, weight, anchor, total)
+        fill_dirichlet_weights_on_atoms(s, 0.0, min(n_ends, 1), max(n_ends - 1, 0), weight, anchor, total)
         return
     k = s.n_arms
     k0, k1 = random_key_of_round(s)
@@ -95,8 +95,8 @@ def fill_dirichlet_weights_on_rewards(
     for i in range(k):
         w0, w1, w2, w3 = philox_random_words(k0, k1, zero, np.uint64(i), zero, purpose)
         words[i, 0], words[i, 1], words[i, 2], words[i, 3] = w0, w1, w2, w3
-        anchor[i, 0] = -math.log(open_uniform_from_word(w0))
-        anchor[i, 1] = -math.log(open_uniform_from_word(w1)) if both else 0.0
+        anchor[i, 0] = -math.log(open_uniform_from_word(w0)) if n_ends > 0 else 0.0
+        anchor[i, 1] = -math.log(open_uniform_from_word(w1)) if n_ends > 1 else 0.0
         total[i] = anchor[i, 0] + anchor[i, 1]
     owner = s.pool_arm
     for j in range(s.rewards):

@@ -25,7 +25,7 @@ def choose(memory: int) -> int:
     """The arm whose lower-tail CVaR is the largest under weights drawn from the posterior."""
     s = unpack_tail(memory)
     weight, anchor, total = allocate_reward_weights(s), np.empty((s.n_arms, 2)), np.empty(s.n_arms)
-    fill_dirichlet_weights_on_rewards(s, False, weight, anchor, total)
+    fill_dirichlet_weights_on_rewards(s, 1, weight, anchor, total)
     fill_weighted_lower_cvars(s, s.tail, weight, total, s.index)
     return pull(s, pick_largest(s, s.ties))
 
