@@ -105,7 +105,7 @@ def sure_of_units(kind: str, units: int, alike: float, lead: float = 0.0, metric
     def run(rng: np.random.Generator, seed: int) -> bool:
         sizes = np.full(units, 8) if few else sizes_of(kind, units, rng)
         table = shops(rng, sizes, alike, lead)
-        return pmb.advise(table, metric, unit="shop", support=UNIT, seed=seed, splits=1 if few else 8).proven
+        return pmb.advise(table, metric, unit="shop", support=UNIT, splits=1 if few else 8).proven
 
     return run
 
@@ -113,7 +113,7 @@ def sure_of_units(kind: str, units: int, alike: float, lead: float = 0.0, metric
 def median_missed(units: int) -> Callable[..., bool]:
     def run(rng: np.random.Generator, seed: int) -> bool:
         table = shops(rng, np.full(units, 5), 0.5, 0.0)
-        arms = pmb.advise(table, "var(0.5)", unit="shop", support=UNIT, seed=seed, splits=1).arms
+        arms = pmb.advise(table, "var(0.5)", unit="shop", support=UNIT, splits=1).arms
         return not arms[0].interval[0] <= 0.5 <= arms[0].interval[1]
 
     return run
@@ -127,7 +127,7 @@ def sure_of_series(n: int, depends: float, lead: float = 0.0) -> Callable[..., b
             state = depends * state + np.sqrt(1 - depends**2) * noise[t]
             reward[t] = np.clip(0.5 + 0.12 * state + [0, lead], 0, 1)
         table = pd.DataFrame({"arm": ["a", "b"] * n, "reward": reward.ravel(), "day": np.repeat(np.arange(n), 2)})
-        return pmb.advise(table, "mean", time="day", support=UNIT, seed=seed, splits=8).proven
+        return pmb.advise(table, "mean", time="day", support=UNIT, splits=8).proven
 
     return run
 
@@ -140,7 +140,7 @@ def sure_after_a_shift(overlap: float) -> Callable[..., bool]:
         day = np.concatenate((rng.uniform(0, 0.5 + overlap / 2, n), rng.uniform(0.5 - overlap / 2, 1, n)))
         reward = np.clip(rng.normal(0.4 + 0.05 * (day > 0.5), 0.1), 0, 1)
         table = pd.DataFrame({"arm": np.repeat(["a", "b"], n), "reward": reward, "day": day})
-        return pmb.advise(table, "mean", time="day", support=UNIT, seed=seed, splits=8).proven
+        return pmb.advise(table, "mean", time="day", support=UNIT, splits=8).proven
 
     return run
 
@@ -148,7 +148,7 @@ def sure_after_a_shift(overlap: float) -> Callable[..., bool]:
 def sure_of_rare_events(few: int, many: int, p: float, level: float) -> Callable[..., bool]:
     def run(rng: np.random.Generator, seed: int) -> bool:
         data = {"few": rng.random(few) < p, "many": rng.random(many) < p}
-        return pmb.advise(data, "mean", level=level, seed=seed, splits=1).proven
+        return pmb.advise(data, "mean", level=level, splits=1).proven
 
     return run
 

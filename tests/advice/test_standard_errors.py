@@ -80,6 +80,13 @@ def test_the_bias_that_kinks_make_is_that_of_many_repetitions(metric: str) -> No
     assert abs(np.mean(biases) - bias) < 0.25 * abs(bias) + 3.0 * error and abs(bias) > 3.0 * error
 
 
+def test_arms_whose_worst_rewards_are_all_the_same_are_not_told_apart() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        data = {name: np.where(rng.random(200) < 0.1, rng.lognormal(1, 1.5, 200), 0.0) for name in "ab"}
+        assert pmb.advise(data, "lower_cvar(0.1)").evidence.p == 1.0
+
+
 def test_a_declared_range_does_not_widen_a_claim_about_rewards_as_they_were() -> None:
     rng = np.random.default_rng(0)
     data = {"Lisbon": -rng.gamma(2, 3, 400), "Berlin": -rng.gamma(2, 3.9, 400)}

@@ -168,7 +168,7 @@ CALLS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("simulate labels", lambda a, b: pmb.simulate(GINI, COINS, {short_repr(a): "uniform"}, 20, 1, n_jobs=1)),
     ("advise", lambda a, b: pmb.advise(a, GINI)),
     ("advise arm", lambda a, b: pmb.advise({"a": a, "b": [0, 1, 1]}, GINI)),
-    ("advise level", lambda a, b: pmb.advise({"a": [0, 1], "b": [1, 0]}, GINI, level=a, seed=b)),
+    ("advise level", lambda a, b: pmb.advise({"a": [0, 1], "b": [1, 0]}, GINI, level=a, splits=b)),
     ("Sketch", lambda a, b: Sketch(a if not isinstance(a, int) or a < 10**4 else 8, b)),
     ("Sketch.extend", lambda a, b: Sketch().extend(a)),
     ("Sketch.from_arrays", lambda a, b: Sketch.from_arrays({"setup": a, "book": b, "items": [], "marks": []})),

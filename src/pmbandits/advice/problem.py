@@ -37,14 +37,13 @@ class Problem:
     ----------
     log, support : what was logged, and where rewards lie.
     declared : whether the support was declared, or follows from the kind of rewards.
-    seed, splits : of the divisions into rewards that choose and rewards that measure, and how many.
+    splits : how often rewards are divided into those that choose and those that measure.
     alpha : the probability of a wrong verdict on one metric; it decides how many pseudo-rewards there are.
     """
 
     log: Log
     support: Support
     declared: bool
-    seed: int = 0
     splits: int = 16
     alpha: float = 0.05
     samples: tuple[Sample, ...] = field(init=False, repr=False)
@@ -99,7 +98,7 @@ class Problem:
         """
         triples = [t for t in combinations(range(N_PARTS), N_CHOOSING_PARTS) if t[0] == 0]
         rotations: list[tuple[int, ...]] = []
-        for k in np.random.default_rng([self.seed, 1]).permutation(len(triples)):
+        for k in np.random.default_rng([0, 1]).permutation(len(triples)):
             if not any(_rotate_parts(triples[k], by) == sorted(other) for other in rotations for by in range(N_PARTS)):
                 rotations.append(triples[k])
         work = sum(sample.x.size for sample in self.samples)
@@ -134,9 +133,7 @@ def _pseudo_reward_ends(samples: Sequence[Sample], support: Support) -> tuple[Re
     return tuple(out)
 
 
-def make_problem(
-    log: Log, support: Support | None = None, *, loss: bool = False, seed: int = 0, splits: int = 16
-) -> Problem:
+def make_problem(log: Log, support: Support | None = None, *, loss: bool = False, splits: int = 16) -> Problem:
     """The inference problem of a log: its rewards and their support, which several metrics can share.
 
     The parameters are those of :func:`advise`.
@@ -149,7 +146,7 @@ def make_problem(
         if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
             support = Interval(support.lo, support.hi)
         support = _validate_support(support, log.arms, loss)
-    return Problem(log, support, not assumed, seed, splits)
+    return Problem(log, support, not assumed, splits)
 
 
 def _infer_support(arms: Sequence[ArmLog]) -> Support:

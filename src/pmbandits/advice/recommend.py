@@ -59,7 +59,6 @@ class AdviseOptions(TypedDict, total=False):
     shares: Shares
     level: float
     splits: int
-    seed: int
     progress: bool | None
     strict: bool
     loss: bool | None
@@ -100,7 +99,6 @@ def advise(
     shares: Shares = None,
     level: float = 0.95,
     splits: int = 16,
-    seed: int = 0,
     progress: bool | None = None,
     strict: bool = False,
     loss: bool | None = None,
@@ -148,7 +146,6 @@ def advise(
         best mixture that keeps them, with what each limit costs.
     level : a verdict is wrong with probability at most 1 − level. The default is 0.95.
     splits : how often the rewards are divided at random into those that choose and those that measure, in eights.
-    seed : the seed of these divisions.
     progress : whether to show a progress bar. By default it is shown for large files on a terminal.
     strict : whether to refuse malformed rows, instead of counting and showing them.
     loss : whether the numbers are losses: smaller is better, and ``support`` is that of the losses. By default this
@@ -183,7 +180,6 @@ def advise(
     """
     level = _validation.check_within("level", level, 0.5, 1.0, open_hi=True)
     splits = _validation.check_whole_number("splits", splits, 1, 56)
-    seed = _validation.check_whole_number("seed", seed, 0, 2**40)
     several = not isinstance(metric, (str, Distortion, Preference)) and isinstance(metric, Sequence)
     wishes = [as_preference(m) for m in metric] if several else [as_preference(metric)]  # type: ignore[union-attr]
     matters = _validation.check_within("matters", matters, 0.0, inf, open_hi=True)
@@ -201,14 +197,14 @@ def advise(
         "weight": weight, "propensity": propensity,
     }  # fmt: skip
     settings = ReadSettings(**read_options)
-    log = read_log(data, settings=settings, strict=strict, seed=seed, watch=_progress_bar_factory(progress))
+    log = read_log(data, settings=settings, strict=strict, watch=_progress_bar_factory(progress))
     losses, assumed = _is_loss_and_column_assumed_from(loss, wishes, log)
     if losses:
         log = log.negated()
-    problem = make_problem(log, support, loss=losses, seed=seed, splits=splits)
+    problem = make_problem(log, support, loss=losses, splits=splits)
     chosen = [wish.of_losses() if losses else wish.metric for wish in wishes]
     call_options = {
-        **read_options, "support": support, "shares": shares, "level": level, "splits": splits, "seed": seed,
+        **read_options, "support": support, "shares": shares, "level": level, "splits": splits,
         "loss": loss, "matters": matters,
     }  # fmt: skip
     if by is not None and several:

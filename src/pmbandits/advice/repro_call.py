@@ -14,7 +14,7 @@ from pmbandits.supports import Binary, Interval
 ADVISE_DEFAULTS: dict[str, Any] = {
     "arm": None, "reward": None, "unit": None, "time": None, "per": None, "wide": False, "sheet": None, "where": (),
     "since": None, "missing": None, "same_names": False, "distinct": False, "measured_in": "", "decimal": None,
-    "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16, "seed": 0,
+    "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16,
     "loss": None, "matters": 0.0, "weight": None, "propensity": None, "by": None,
 }  # fmt: skip
 """The defaults of :func:`pmbandits.advise`, which the reproduced call leaves out."""

@@ -196,8 +196,8 @@ class UtilityEstimate:
         curve, error = self.shares @ self.survival.curves, self._survival_curve_standard_errors(self.shares)
         out = []
         for u, change_of_slope in self.metric.kinks:
-            d = np.abs(curve - u) / np.maximum(error, 0.02 * np.abs(curve - u) + 1e-300)  # beyond 50: nothing
-            beyond = error * (np.exp(-0.5 * d**2) / sqrt(2.0 * pi) - d * ndtr(-d))
+            d = np.minimum(np.abs(curve - u) / np.maximum(error, 1e-300), 8.0)
+            beyond = error * np.where(d < 8.0, np.exp(-0.5 * d**2) / sqrt(2.0 * pi) - d * ndtr(-d), 0.0)
             out.append(change_of_slope * float(self.survival.widths @ beyond))
         return np.array(out)
 

@@ -73,7 +73,6 @@ def advise(
     currency: Annotated[str, typer.Option(help="A sign of money to leave out, such as €.")] = "",
     level: Annotated[float, typer.Option(help="A verdict is wrong with probability at most 1 − level.")] = 0.95,
     splits: Annotated[int, typer.Option(help="How often the rewards are divided at random to check the result.")] = 16,
-    seed: Annotated[int, typer.Option(help="The seed of these random divisions.")] = 0,
     loss: Annotated[
         bool | None,
         typer.Option("--loss/--no-loss", help="Whether smaller is better. Default: what the column's name says."),
@@ -125,7 +124,6 @@ def advise(
         "thousands": thousands,
         "currency": currency,
         "splits": splits,
-        "seed": seed,
         "progress": False if quiet or json_output else None,
         "strict": strict,
         "loss": loss,

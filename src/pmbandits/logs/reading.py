@@ -38,7 +38,8 @@ def read_log(
 
     Parameters
     ----------
-    data, arm, reward, strict, loss, seed : as in :func:`pmbandits.advise`.
+    data, arm, reward, strict, loss : as in :func:`pmbandits.advise`.
+    seed : of the random parts into which the rewards of each arm are divided.
     watch : called with the name and the size of a file; its context gets the bytes read so far, for a progress bar.
 
     Examples
