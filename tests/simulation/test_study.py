@@ -239,8 +239,8 @@ long_study(sys.argv[1])
 
 
 def long_study(out: str | Path) -> pmb.Study:
-    policies = {"etc": pmb.PMETC(horizon=100_000, epsilon=0.1), "ucb": pmb.PMUCB(horizon=100_000, epsilon=0.1)}
-    found: pmb.Study = pmb.simulate(METRICS, PROBLEMS, policies, 100_000, trials=12, seed=3, n_jobs=2, out=out)
+    policies = {"vet": pmb.Vet(), "track": pmb.Track()}
+    found: pmb.Study = pmb.simulate(METRICS, PROBLEMS, policies, 20_000, trials=12, seed=3, n_jobs=2, out=out)
     return found
 
 
