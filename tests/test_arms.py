@@ -109,49 +109,6 @@ def test_bad_bandits_are_refused(build, error, message):
         build()
 
 
-def own_arm(ends=(0.0, 1.0), kind=st.rv_continuous, **methods):
-    return type("Own", (kind,), methods)(a=ends[0], b=ends[1], name="own")()
-
-
-@pytest.mark.parametrize(
-    ("build", "error", "fact"),
-    [
-        (lambda: own_arm(), TypeError, r"arm 1 has neither _cdf nor _pdf.*class Own"),
-        (lambda: own_arm(_rvs=lambda self, size=None, random_state=None: 0.0), TypeError, "neither _cdf nor _pdf"),
-        (lambda: own_arm((0, 3), st.rv_discrete), TypeError, "neither _cdf nor _pmf"),
-        (lambda: own_arm(_cdf=lambda self, x: 2 * x), ValueError, r"arm 1 is 1\.02 at 0\.51;.*0 to 1"),
-        (lambda: own_arm(_cdf=lambda self, x: -x), ValueError, r"arm 1 is -0\.01 at 0\.01"),
-        (lambda: own_arm(_cdf=lambda self, x: x * np.nan), ValueError, "arm 1 is nan"),
-        (lambda: own_arm(_cdf=lambda self, x: 1 - x), ValueError, r"arm 1 is .* after .*0 to 1"),
-        (lambda: own_arm(_pdf=lambda self, x: 3.0 + 0 * x), ValueError, "0 to 1"),
-        (lambda: own_arm(_cdf=lambda self, x: x if x < 0.5 else 0.5), ValueError, r"arm 1 .*np\.where"),
-        (lambda: own_arm(_cdf=lambda self, x: x.nothing), ValueError, "arm 1 .*AttributeError"),
-        (lambda: own_arm((0, np.inf), _cdf=lambda self, x: np.sin(x)), ValueError, "0 to 1"),
-        (lambda: own_arm((-np.inf, 0), _cdf=lambda self, x: np.cos(x)), ValueError, "0 to 1"),
-        (lambda: own_arm((-np.inf, np.inf), _cdf=lambda self, x: np.sin(x)), ValueError, "0 to 1"),
-    ],
-)
-def test_a_distribution_of_ones_own_that_is_none_is_refused(build, error, fact):
-    with pytest.raises(error, match=fact):
-        Bandit([st.beta(1, 2), build()])
-
-
-@pytest.mark.parametrize(
-    ("arm", "mean"),
-    [
-        (own_arm(_cdf=lambda self, x: x**2), 2 / 3),
-        (own_arm(_cdf=lambda self, x: x / 2), 3 / 4),  # the other half of the rewards is 1
-        (own_arm(_pdf=lambda self, x: 2 * x), 2 / 3),
-        (own_arm((0, np.inf), _cdf=lambda self, x: -np.expm1(-x)), 1.0),
-        (own_arm((-np.inf, 0), _cdf=lambda self, x: np.exp(x)), -1.0),
-        (own_arm((-np.inf, np.inf), _cdf=lambda self, x: 1 / (1 + np.exp(-x))), 0.0),
-    ],
-)
-def test_a_distribution_of_ones_own_is_taken(arm, mean):
-    assert pmb.Mean().value(Bandit([arm]).distributions[0].frozen) == pytest.approx(mean, abs=1e-7)
-    assert pmb.utility("mean", Bandit([arm]), [1.0]) == pytest.approx(mean, abs=1e-7)
-
-
 def test_samples_are_no_path():
     with pytest.raises(TypeError, match=r"rewards.csv"):
         Bandit.from_samples("rewards.csv")

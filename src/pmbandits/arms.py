@@ -17,6 +17,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import ATOM_TOLERANCE, Binary, Finite, Interval, Real, Support
 from pmbandits.tables import distributions as _distributions
+from pmbandits.tables import own_distributions
 from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
 from pmbandits.tables.wasserstein import largest_wasserstein
 
@@ -361,51 +362,13 @@ def _distribution_of_arm(arm: Any, name: str) -> Distribution:
     if callable(getattr(arm, "freeze", None)) and not hasattr(arm, "xk"):
         raise TypeError(f"{name} is {arm.name!r} without parameters; freeze it, for example scipy.stats.norm(0, 1).")
     if isinstance(arm, Atoms) or _distributions.is_distribution(arm) or hasattr(arm, "xk"):
-        _check_has_formula(getattr(arm, "dist", None), name)
+        own_distributions.check_has_formula(getattr(arm, "dist", None), name)
         made = _distributions.as_distribution(arm, name=name)
         if isinstance(made, ScipyDistribution) and not isinstance(made.family, str):
-            _check_rises_from_0_to_1(made, name)
+            own_distributions.check_rises_from_0_to_1(made, name)
+            own_distributions.check_quantile_kernel(made, name)
         return made
     return _distributions.atoms_of_sample(arm, name=f"the sample of {name}")
-
-
-def _check_has_formula(dist: Any, name: str) -> None:
-    """Refuse a subclass of scipy's distributions that says nothing about its probabilities."""
-    import scipy.stats as st
-
-    for base, density in ((st.rv_continuous, "_pdf"), (st.rv_discrete, "_pmf")):
-        own = isinstance(dist, base) and not hasattr(dist, "xk") and not hasattr(dist, "new")
-        if own and all(getattr(type(dist), method) is getattr(base, method) for method in ("_cdf", density)):
-            raise TypeError(
-                f"{name} has neither _cdf nor {density}; write _cdf(self, x, ...), the probability of a reward of at "
-                f"most x, in the class {type(dist).__name__}."
-            )
-
-
-def _check_rises_from_0_to_1(distribution: ScipyDistribution, name: str) -> None:
-    """Refuse a distribution of the user's own whose distribution function does not rise from 0 to 1, at 101 points."""
-    lo, hi, reach = distribution.lo, distribution.hi, distribution.scale * np.geomspace(1e-3, 1e3, 101)
-    if np.isfinite(lo) and np.isfinite(hi):
-        x = np.linspace(lo, hi, 101)
-    elif np.isfinite(lo) or np.isfinite(hi):
-        x = np.sort(lo + reach if np.isfinite(lo) else hi - reach)
-    else:
-        x = np.sort(distribution.loc + np.concatenate((-reach[::2], reach[1::2])))
-    try:
-        with np.errstate(all="ignore"):
-            p = distribution.cdf(x)
-    except Exception as error:
-        what = "It gets arrays: write np.where(...) instead of if." if "truth value" in str(error) else "Mend it."
-        raise ValueError(f"the distribution function of {name} fails on an array ({error!r}). {what}") from error
-    wrong = ~((p >= -1e-9) & (p <= 1.0 + 1e-9))
-    wrong[1:] |= ~(np.diff(p) >= -1e-9)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        before = f", after {p[at - 1]:.6g} at {x[at - 1]:.6g}" if at > 0 and 0.0 <= p[at] <= 1.0 else ""
-        raise ValueError(
-            f"the distribution function of {name} is {p[at]:.6g} at {x[at]:.6g}{before}; it must rise from 0 to 1: "
-            f"mend _cdf or _pdf of {type(distribution.frozen.dist).__name__}."
-        )
 
 
 def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
@@ -416,7 +379,11 @@ def _distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
     if isinstance(distribution, ScipyDistribution):
         if isinstance(distribution.family, str):
             return {"scipy": distribution.family, "parameters": list(scipy_parameters(distribution))}
-        levels = distribution.quantile_distances_from(0.0, np.linspace(0.001, 0.999, 999))[:999]
+        levels = np.linspace(0.001, 0.999, 999)
+        if own_distributions.quantile_kernel_of(distribution) is None:
+            levels = distribution.quantile_distances_from(0.0, levels)[:999]
+        else:
+            levels = own_distributions.compiled_quantiles(distribution, levels)
         return {"own": distribution.describe(), "values": hashlib.sha256(levels.tobytes()).hexdigest()}
     raise TypeError(f"the distribution {distribution.describe()} cannot be written as data.")
 

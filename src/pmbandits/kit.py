@@ -37,6 +37,10 @@ Rewards, estimates and confidence sets are read in kernels by functions that wor
 ``random_share(s)``, ``random_below``   random numbers by the policy's seed: from 0 to 1, and whole ones;
 ``random_normal``, ``random_beta``,     normal, Beta and gamma variates
 ``random_gamma``
+``utility_of_survival(s.h, x, above,    the utility of a distribution that the policy draws itself: ``above[c]`` is the
+n)``                                    share of rewards above ``x[c]``, of n points
+``best_mixture_of_drawn(s, x, above,    the best mixture of such distributions, one row of ``above`` for each arm, into
+a)``                                    ``a``; returns its utility. It needs ``Setup(table=True)``
 ======================================  ====================================================================
 
 All other functions here are steps to be used in kernels, or checks of options. The guide "A policy of your own" has two
@@ -82,8 +86,10 @@ from pmbandits.estimates._for_authors import cdf_of, rewards_of
 from pmbandits.estimates._utility import arm_utilities, empirical_slopes, utility
 from pmbandits.metrics.encoding import h_max, h_min, h_slope, h_value
 from pmbandits.mixtures._continuous_search import best_mixture
+from pmbandits.mixtures._for_authors import best_mixture_of_drawn
 from pmbandits.mixtures._index import due, ready
 from pmbandits.mixtures._pairwise_ascent import grain
+from pmbandits.mixtures._survival_table import utility_of_survival
 from pmbandits.mixtures._tracking import explore_or_track, fewest, largest, most_behind, play_alone, pull
 from pmbandits.policies._draws import random_below, random_beta, random_gamma, random_normal, random_share
 from pmbandits.state.compile import kernel
@@ -97,6 +103,7 @@ __all__ = [
     "anything",
     "arm_utilities",
     "best_mixture",
+    "best_mixture_of_drawn",
     "cdf_of",
     "check_confidence",
     "due",
@@ -131,6 +138,7 @@ __all__ = [
     "unpack",
     "utility",
     "utility_interval",
+    "utility_of_survival",
     "whole",
     "within",
 ]

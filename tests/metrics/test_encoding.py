@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import pmbandits as pmb
+from pmbandits.metrics import encoding
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import (
     FAMILY_NUMBERS,
@@ -264,3 +265,12 @@ def test_normal_cdf_equals_scipys_and_undoes_the_quantile():
     np.testing.assert_allclose([normal_cdf(v) for v in x], ndtr(x), rtol=1e-12)
     for p in (1e-200, 1e-9, 0.2, 0.5, 0.999):
         assert normal_cdf(normal_quantile(p)) == pytest.approx(p, rel=1e-11)
+
+
+def test_a_table_is_read_as_straight_lines_between_its_points() -> None:
+    h = encode_metric(Distortion.from_function(lambda u: np.sqrt(u) - np.where(u > 0.7, 0.3, 0.0), name="step"))
+    u = np.concatenate((np.random.default_rng(0).random(2000), np.arange(4097) / 4096, [1e-300, 1e-12, 1 - 1e-16]))
+    start = encoding._HEAD + encoding._TERM + 2 * n_extrema(h)
+    table = h[start : start + 2 * int(h[encoding._N_POINTS])].reshape(-1, 2)
+    read = np.array([h_value(h, float(x)) for x in u])
+    np.testing.assert_allclose(read, np.interp(u, table[:, 0], table[:, 1]), rtol=0.0, atol=1e-15)

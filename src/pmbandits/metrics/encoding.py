@@ -6,7 +6,8 @@ No other file knows the positions. The array holds
   to be monotone;
 - for each term c·h: the number of its family, c, and the family's parameters;
 - for each place where h may have a local extremum: the place, and h there;
-- a table of h, if a part of it has no compiled formula: pairs of u and h(u).
+- a table of h, if a part of it has no compiled formula: pairs of u and h(u);
+- with a table, an index: for each of 4,096 equal parts of [0, 1] the last point at or before its beginning.
 
 The formulas are those of the families, compiled one by one when a metric first needs them, and called by number.
 """
@@ -40,6 +41,7 @@ _FAMILY, _WEIGHT, _PARAMETER_1, _PARAMETER_2 = _HEAD, _HEAD + 1, _HEAD + 2, _HEA
 # An extremum, and a point of the table: a place and h there.
 _PAIR = 2
 
+_BUCKETS = 4096  # equal parts of [0, 1] for which the place in the table is known
 TABLE = -1.0  # stands for the family of a term that is a table
 _ENCODED_FAMILIES = [cls for cls in FAMILIES if len(cls.parameter_names) <= _PARAMETERS]
 FAMILY_NUMBERS = {
@@ -123,7 +125,9 @@ def encode_metric(metric: Distortion) -> FloatArray:
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
     head = np.zeros(_HEAD)
     head[:] = len(terms), len(extrema), table.shape[0], peak, _is_curvature_monotone(metric)
-    parts = (np.asarray(part, dtype=np.float64).ravel() for part in (head, terms, extrema, table))
+    first = np.arange(_BUCKETS + 1) / _BUCKETS if without_formula else np.zeros(0)
+    index = np.clip(np.searchsorted(table[:, 0], first, side="right") - 1, 0, max(table.shape[0] - 2, 0))
+    parts = (np.asarray(part, dtype=np.float64).ravel() for part in (head, terms, extrema, table, index))
     return np.ascontiguousarray(np.concatenate(list(parts)))
 
 
@@ -177,7 +181,8 @@ def h_value(h: FloatArray, u: float) -> float:
 def _interpolate_table(h: FloatArray, u: float) -> float:
     """The part of h that is a table, by a straight line between the points beside u."""
     start = _HEAD + _TERM * int(h[_N_TERMS]) + _PAIR * int(h[_N_EXTREMA])
-    lo, hi = 0, int(h[_N_POINTS]) - 1
+    index, bucket = start + _PAIR * int(h[_N_POINTS]), int(u * _BUCKETS)
+    lo, hi = int(h[index + bucket]), int(h[index + min(bucket + 1, _BUCKETS)]) + 1
     while hi - lo > 1:
         middle = (lo + hi) // 2
         if h[start + _PAIR * middle] <= u:

@@ -97,7 +97,10 @@ def knot_cell_of(knots: FloatArray, n_knots: int, x: float) -> int:
 
 @shared("floats, floats, floats, int -> float")
 def utility_of_survival(h: FloatArray, knots: FloatArray, above: FloatArray, n_knots: int) -> float:
-    """U_h of a distribution, given its survival (the share of rewards above) in each cell."""
+    """U_h of a distribution, given its survival (the share of rewards above) in each cell.
+
+    ``above[c]`` is the share of rewards above ``knots[c]``, which stays the same up to ``knots[c + 1]``.
+    """
     total = knots[0] * h_value(h, 1.0)
     last, value = -1.0, 0.0
     for c in range(n_knots - 1):

@@ -19,14 +19,15 @@ from pmbandits.engine._calls import INVALID_CHOICE, choose_arm_or_invalid, updat
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record_reward_in_state
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
-from pmbandits.state.linking import shared, step
+from pmbandits.state.linking import make_caller, shared, step
 from pmbandits.state.numba_types import unpack, without_refcount
 
 IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
 
 # the sampler of an arm's rewards
-TWO_POINTS, DISCRETE, UNIFORM, NORMAL, EXPONENTIAL, BETA, PREDRAWN = range(7)
+TWO_POINTS, DISCRETE, UNIFORM, NORMAL, EXPONENTIAL, BETA, PREDRAWN, OWN_QUANTILES = range(8)
+OWN_QUANTILE_SIGNATURE = "float, floats -> float"  # of a uniform number and the parameters
 # why the loop stops before the end
 DONE, MEMORY_FULL, BLOCK_USED_UP, REWARD_OUTSIDE_SUPPORT = range(4)
 INVALID_ARM, CHANGE_DETECTED, QUEUE_FULL, REWARD_OF_INACTIVE_ARM = range(4, 8)
@@ -44,9 +45,11 @@ class RewardArrays(NamedTuple):
     used : how many rewards of each arm were taken.
     words : by arm, the four random words that the generator made last.
     kinds : by arm, its sampler.
-    parameters : by arm, the numbers of its sampler; the last two are the ends of its support.
+    parameters : by arm, the numbers of its sampler; the last two are the ends of its support. Of quantiles that a user
+        compiled, they are location, scale, and the address of the kernel, which a number of 64 bits holds exactly.
     starts : where the points of each arm begin in ``points`` and ``levels``; one entry more than there are arms.
-    points, levels : points of discrete arms, and their cumulative probabilities.
+    points, levels : points of discrete arms, and their cumulative probabilities; points are also the parameters of a
+        kernel of the user's own.
     blocks : by arm, pre-drawn rewards of arms without a compiled sampler.
     block_at : by arm, the number of the block that is in ``blocks``; −1 for none.
     """
@@ -103,6 +106,15 @@ class TrialRecord(NamedTuple):
     phase_ends: IntArray
 
 
+call_own_quantile = make_caller(OWN_QUANTILE_SIGNATURE)
+
+
+@step("float -> float")
+def strictly_between_0_and_1(u: float) -> float:
+    """The uniform number u of [0, 1), moved off 0 by half of its last digit."""
+    return (math.floor(u / (2.0 * TO_UNIT)) + 0.5) * (2.0 * TO_UNIT)
+
+
 @shared("words, int, int, float, int, table, int, int, floats, floats -> float")
 def sample_reward(
     key: WordArray,
@@ -135,7 +147,9 @@ def sample_reward(
     if kind == UNIFORM:
         x = u
     elif kind == NORMAL:
-        x = normal_quantile((math.floor(u / (2.0 * TO_UNIT)) + 0.5) * (2.0 * TO_UNIT))
+        x = normal_quantile(strictly_between_0_and_1(u))
+    elif kind == OWN_QUANTILES:
+        x = call_own_quantile(int(parameters[arm, 2]), strictly_between_0_and_1(u), points[start:end])
     elif kind == EXPONENTIAL:
         x = -math.log1p(-u)
     else:

@@ -13,7 +13,9 @@ from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, arm_index, check_bandit
 from pmbandits.changing import Changing
 from pmbandits.simulation import _kernels as kernels
-from pmbandits.tables.distributions import Atoms, Distribution
+from pmbandits.state.linking import kernel_address
+from pmbandits.tables.distributions import Atoms, Distribution, ScipyDistribution
+from pmbandits.tables.own_distributions import quantile_kernel_of
 
 GENERATOR = "philox4x64-10"
 BLOCK_SIZE = 1024  # rewards drawn at once for distributions without compiled sampler; part of the generator
@@ -59,6 +61,11 @@ def _sampler_of_distribution(distribution: Distribution) -> tuple[int, list[floa
             return kernels.TWO_POINTS, [float(p[1]), 0.0, 0.0, 0.0, *ends], x, p
         return kernels.DISCRETE, [0.0, 0.0, 0.0, 0.0, *ends], x, np.cumsum(p)
     no_points, parsed = np.zeros(0), _compiled_sampler_parameters(distribution)
+    own = quantile_kernel_of(distribution)
+    if own is not None and isinstance(distribution, ScipyDistribution):
+        where = float(kernel_address(own, kernels.OWN_QUANTILE_SIGNATURE))
+        numbers = np.array(distribution.shapes)
+        return kernels.OWN_QUANTILES, [distribution.loc, distribution.scale, where, 0.0, *ends], numbers, 0.0 * numbers
     if parsed is None:
         return kernels.PREDRAWN, [0.0, 0.0, 0.0, 0.0, *ends], no_points, no_points
     kind, shapes, loc, scale = parsed
@@ -122,8 +129,11 @@ class RewardStream:
 
     def refill_block(self, arm: int) -> None:
         """Draw the block that holds the arm's next reward."""
+        distribution = self.bandit.distributions[arm]
+        if self.sampler_arrays.kinds[arm] == kernels.OWN_QUANTILES:
+            raise ValueError(f"the quantile_kernel of {distribution.describe()} returned NaN; mend it.")
         number = int(self.used[arm]) // BLOCK_SIZE
-        self.blocks[arm] = sample_block(self.bandit.distributions[arm], self.seed, int(self.key[1]), arm, number)
+        self.blocks[arm] = sample_block(distribution, self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number
 
     def next_rewards(self, arm: int, count: int) -> FloatArray:
