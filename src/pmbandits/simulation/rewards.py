@@ -131,7 +131,7 @@ class RewardStream:
         """Draw the block that holds the arm's next reward."""
         distribution = self.bandit.distributions[arm]
         if self.sampler_arrays.kinds[arm] == kernels.OWN_QUANTILES:
-            raise ValueError(f"the quantile_kernel of {distribution.describe()} returned NaN; mend it.")
+            raise ValueError(f"the quantile_kernel of {distribution.describe()} returned NaN; correct it.")
         number = int(self.used[arm]) // BLOCK_SIZE
         self.blocks[arm] = sample_block(distribution, self.seed, int(self.key[1]), arm, number)
         self.block_at[arm] = number

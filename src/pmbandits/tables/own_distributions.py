@@ -36,7 +36,7 @@ def check_rises_from_0_to_1(distribution: ScipyDistribution, name: str) -> None:
         with np.errstate(all="ignore"):
             p = distribution.cdf(x)
     except Exception as error:
-        what = "It gets arrays: write np.where(...) instead of if." if "truth value" in str(error) else "Mend it."
+        what = "It gets arrays: write np.where(...) instead of if." if "truth value" in str(error) else "Correct it."
         raise ValueError(f"the distribution function of {name} fails on an array ({error!r}). {what}") from error
     wrong = ~((p >= -1e-9) & (p <= 1.0 + 1e-9))
     wrong[1:] |= ~(np.diff(p) >= -1e-9)
@@ -45,7 +45,7 @@ def check_rises_from_0_to_1(distribution: ScipyDistribution, name: str) -> None:
         before = f", after {p[at - 1]:.6g} at {x[at - 1]:.6g}" if at > 0 and 0.0 <= p[at] <= 1.0 else ""
         raise ValueError(
             f"the distribution function of {name} is {p[at]:.6g} at {x[at]:.6g}{before}; it must rise from 0 to 1: "
-            f"mend _cdf or _pdf of {type(distribution.frozen.dist).__name__}."
+            f"correct _cdf or _pdf of {type(distribution.frozen.dist).__name__}."
         )
 
 
@@ -78,5 +78,5 @@ def check_quantile_kernel(distribution: ScipyDistribution, name: str) -> None:
         k = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
         raise ValueError(
             f"the quantile_kernel of {name} is {x[k]:.6g} at {levels[k]:g}, where the distribution function is "
-            f"{float(distribution.cdf(x[k : k + 1])[0]):.6g} and not {levels[k]:g}; mend one of the two."
+            f"{float(distribution.cdf(x[k : k + 1])[0]):.6g} and not {levels[k]:g}; correct one of the two."
         )
