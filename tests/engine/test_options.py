@@ -96,3 +96,8 @@ def test_options_are_inherited_and_can_be_declared_anew() -> None:
     assert Child(first=3, second=1.5, third="y").read == {"third": "y", "second": 1.5, "first": 3}
     assert set(inspect.signature(Child).parameters) == {"first", "second", "third"}
     assert Parent(first=3).read["second"] is None and "second" in refusal(ValueError, lambda: Parent(first=1, second=2))
+
+
+def test_a_name_that_is_near_to_none_gets_no_suggestion() -> None:
+    said = refusal(TypeError, lambda: pmb.Vet(expl=1))
+    assert "'expl'" in said and "Did you mean" not in said
