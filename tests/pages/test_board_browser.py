@@ -117,6 +117,15 @@ def test_a_live_experiment_is_watched_and_paused_with_an_admin_key(
         _expect(page.locator("#facts")).to_contain_text("200")
         api.play(100)
         _expect(page.locator("#facts")).to_contain_text("300", timeout=20_000)  # it moved by itself
+        _expect(page.get_by_role("button", name="Pause the experiment")).to_be_hidden()  # this key may only read
+        _expect(page.get_by_role("link", name="Log out")).to_be_visible()
+        watched.check()
+        watched.close()
+        watched = _ready(opened, f"{address}/board/", size=size, dark=dark, key=admin)
+        page = watched.page
+        page.get_by_role("link", name="example").click()
+        page.wait_for_selector("body[data-ready]", timeout=30_000)
+        _expect(page.locator("#facts")).to_contain_text("300")
         page.get_by_role("button", name="Pause the experiment").click()
         _expect(page.locator("#confirm-body")).to_contain_text("every ask is refused")
         watched.accessible()

@@ -61,7 +61,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("GET", "/board/view", None, "any", ""),
     ("GET", "/board/shop/", None, "read", "this"),
     ("GET", "/board/shop/view", None, "read", "this"),
-    ("GET", "/board/shop/preview?do=paused", None, "read", "this"),
+    ("GET", "/board/shop/preview?do=paused", None, "admin", "this"),
     ("POST", "/v1/experiments/shop/ask", {}, "ask", "this"),
     ("POST", "/v1/experiments/shop/tell", {"arm": "A", "reward": 1}, "tell", "this"),
     ("POST", "/v1/experiments/shop/expire", {"seconds": 1e9, "reward": 0}, "tell", "this"),
@@ -454,3 +454,12 @@ def test_a_browser_logs_in_on_a_page_and_may_then_read_and_not_write(service: Se
     assert service.send("POST", "/v1/experiments/shop/ask", json={}, headers=mine).status_code == 401
     out = service.send("GET", "/logout", headers=mine)
     assert 'pmbandits_key=""' in out.headers["set-cookie"]
+
+
+def test_who_may_only_read_sees_no_controls_and_all_can_log_out(service: Served) -> None:
+    store = service.service.store
+    for scope, change in (("read", "no"), ("admin", "yes")):
+        page = service.send("GET", "/board/shop/", key=keys.create_key_in_store(store, [scope], None, "", "test")).text
+        assert f'data-change="{change}"' in page and 'href="../../logout"' in page
+    found = service.send("GET", "/logout", key=keys.create_key_in_store(store, ["read"], None, "", "test"))
+    assert found.status_code == 303 and "pmbandits_key=" in found.headers["set-cookie"]

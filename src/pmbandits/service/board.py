@@ -264,7 +264,8 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
     @app.get("/board/{name}/", include_in_schema=False)
     async def one(name: str, key: Any = reader) -> Response:
         await service.live_experiment_or_refuse(name)
-        return html(view.board_page(name, kind="experiment", root="../", keys=keyed))
+        change = key.allows("admin", name)
+        return html(view.board_page(name, kind="experiment", root="../", keys=keyed, change=change))
 
     @app.get("/board/{name}/view", include_in_schema=False)
     async def one_view(
@@ -286,7 +287,7 @@ def add_board_routes(app: FastAPI, service: Service, require_scope: Callable[[st
         do: Annotated[str, Query(pattern="^(pause|resume|limits|paused|running)$")],
         arm: Annotated[str | None, Query(max_length=200)] = None,
         shares: Annotated[str | None, Query(max_length=10_000)] = None,
-        key: Any = reader,
+        key: Any = require_scope("admin"),  # noqa: B008
     ) -> Response:
         now = await service.read(name, LiveExperiment.copy)
         if do == "limits" and shares and shares.strip():

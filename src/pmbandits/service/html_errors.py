@@ -15,7 +15,9 @@ _STYLE = (
     "body{font:18px/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;"
     "background:#fff}a{color:#005a8c}pre{white-space:pre-wrap}input,button{font:inherit;padding:.4rem .6rem}"
     "input{width:100%;box-sizing:border-box}"
-    "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#7cc4f0}}"
+    ".wrong{color:#8f1d1d;background:#fdecec;border-left:4px solid #8f1d1d;padding:.4rem .7rem}"
+    "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#7cc4f0}"
+    ".wrong{color:#ffb4b4;background:#3a1a1a;border-color:#ffb4b4}}"
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action {form}; frame-ancestors 'none'"
 _OTHER_KEY = '<p><a href="/login">Log in with another key</a></p>'
@@ -77,9 +79,12 @@ def html_error_page(status: int, answer: bytes) -> tuple[bytes, dict[str, str]]:
     return html_sentence_page(title, sentence, advice)
 
 
-def html_sentence_page(title: str, sentence: str, html: str, *, form: bool = False) -> tuple[bytes, dict[str, str]]:
-    """A small page with a sentence (any text) and a piece of HTML (our own), and its headers."""
-    said = f"<p>{escape(sentence[:1].upper() + sentence[1:])}</p>" if sentence else ""
+def html_sentence_page(
+    title: str, sentence: str, html: str, *, form: bool = False, wrong: bool = False
+) -> tuple[bytes, dict[str, str]]:
+    """A small page with a sentence (any text; ``wrong`` if it is an error) and a piece of HTML (our own); headers."""
+    look = ' class="wrong" role="alert"' if wrong else ""
+    said = f"<p{look}>{escape(sentence[:1].upper() + sentence[1:])}</p>" if sentence else ""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body><h1>{title}</h1>'

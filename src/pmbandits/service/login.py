@@ -44,7 +44,7 @@ def add_login_routes(app: FastAPI, service: Service) -> None:
     """Add the page at /login, and logging out."""
 
     def form(goal: str, sentence: str = "", status: int = 200) -> HTMLResponse:
-        body, headers = html_sentence_page("Log in", sentence, _FORM.format(next=goal), form=True)
+        body, headers = html_sentence_page("Log in", sentence, _FORM.format(next=goal), form=True, wrong=True)
         return HTMLResponse(body, status, headers=headers)
 
     @app.get("/login", include_in_schema=False)

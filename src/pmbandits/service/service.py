@@ -228,7 +228,7 @@ class Service:
         # Who has a key need not know where the store is.
         command = f"pmbandits key create --scopes {scope}{option}"
         raise Refused(
-            403, f"this key is not for {scope!r} of {of}; who runs the service makes one, with its --store: {command}"
+            403, f"this key is not for {scope!r} of {of}; make one that is, with the --store of the service: {command}"
         )
 
     def is_key_still_valid(self, key: Key) -> bool:

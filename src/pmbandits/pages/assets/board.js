@@ -5,6 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const kind = $("board").dataset.kind;
   const live = kind === "experiment";
+  const mayChange = live && $("board").dataset.change === "yes";
   const state = { arms: [], stored: null, seq: 0, version: "", found: {}, drawn: 0, policy: "", trial: "", highlight: "" };
   const percent = (share) => (share === null || share === undefined ? "–" : share === 0 ? "0 %"
     : share >= 0.01 ? `${(100 * share).toFixed(0)} %` : `${(100 * share).toPrecision(2)} %`);
@@ -108,13 +109,17 @@
       element("li", {}, mark.text)) : [element("li", { class: "soft" }, "Nothing but pulls and rewards so far.")]));
     if (moved("decisions")) {
       $("decisions-card").hidden = !found.decisions.length;
-      $("decisions").tBodies[0].replaceChildren(...together(found.decisions).map((d) => element("tr", {}, element("td", {}, d.when),
-        element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, whole(d.reason || "–")))));
+      const decisions = together(found.decisions), shared = sharedSentences(decisions);
+      $("decisions-shared").textContent = whole(`For all of them: ${shared.join(" ")}`);
+      $("decisions-shared").hidden = !shared.length;
+      $("decisions").tBodies[0].replaceChildren(...decisions.map((d) => element("tr", {}, element("td", {}, d.when),
+        element("td", {}, d.what), element("td", { class: "name" }, d.arm || "–"), element("td", { class: "long" }, whole(sentences(d.reason).filter((one) => !shared.includes(one)).join(" ") || "–")))));
       label($("decisions"), ["when", "what", "arm", "reason"]);
     }
     $("limits-box").hidden = !live;
     if (live) {
       $("limits").textContent = found.limits || "none";
+      for (const id of ["limits-change", "pause-all"]) $(id).hidden = !mayChange;
       $("pause-all").textContent = found.status === "running" ? "Pause the experiment" : "Let it run again";
     }
   }
@@ -130,12 +135,17 @@
     return out.map((one) => (one.from === one.seq ? one : { ...one, what: `asks ${one.from.toLocaleString("en")} to ${one.seq.toLocaleString("en")}` }));
   }
 
+  // What is the same in the reasons of all decisions is said once.
+  const sentences = (text) => (text || "").split(/(?<=\.) (?=[A-Z])/);
+  const sharedSentences = (decisions) => (decisions.length < 2 ? []
+    : sentences(decisions[0].reason).filter((one) => one && decisions.every((d) => sentences(d.reason).includes(one))));
+
   // A number and its sign stay in one line.
   const whole = (text) => text.replace(/(\d) %/g, "$1\u00a0%");
 
   function warned(found) {
     const rows = found.warnings.map((one) => element("p", { class: "warning" }, whole(one.text), " ",
-      element("button", { type: "button", onclick: () => confirmArm("pause", found.arms.find((arm) => arm.name === one.arm)) }, `Pause ${one.arm} …`)));
+      mayChange ? element("button", { type: "button", onclick: () => confirmArm("pause", found.arms.find((arm) => arm.name === one.arm)) }, `Pause ${one.arm} …`) : null));
     if (rows.length) rows.push(element("p", { class: "soft" }, found.restarts
       ? "The policy forgets the rewards of such an arm from before, and goes on."
       : "The policy does not forget: it takes all rewards of an arm as equal, and what is said here is true only if arms do not change. If the arm broke, pause it. "
@@ -165,7 +175,7 @@
     const best = found.arms.some((arm) => arm.best !== undefined && arm.best !== null);
     const held = document.activeElement && $("arms").contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     const heads = ["arm", "played", "wanted", ...(best ? ["best"] : []), "", "pulls", ...(live ? ["rewards", "average"] : []),
-      ...(worth || known ? ["worth alone"] : []), ...(live ? [""] : [])];
+      ...(worth || known ? ["worth alone"] : []), ...(mayChange ? [""] : [])];
     $("arms").tHead.replaceChildren(element("tr", {}, heads.map((h, k) => (h ? element("th", { scope: "col", class: k ? "number" : null }, h)
       : element("td", {})))));
     const order = found.arms.slice().sort((a, b) => (b.wanted || 0) - (a.wanted || 0) || (b.played || 0) - (a.played || 0)).slice(0, 60);
@@ -180,8 +190,8 @@
       element("td", { class: "number" }, (arm.pulls || 0).toLocaleString("en")),
       ...(live ? [element("td", { class: "number" }, (arm.rewards || 0).toLocaleString("en")), element("td", { class: "number" }, number(arm.mean))] : []),
       worth || known ? element("td", { class: "number" }, alone) : null,
-      live && !arm.retired ? element("td", {}, element("button", { type: "button", "aria-label": `${off ? "Resume" : "Pause"} ${arm.name}`,
-        onclick: () => confirmArm(off ? "resume" : "pause", arm) }, off ? "Resume" : "Pause")) : live ? element("td", {}) : null);
+      mayChange && !arm.retired ? element("td", {}, element("button", { type: "button", "aria-label": `${off ? "Resume" : "Pause"} ${arm.name}`,
+        onclick: () => confirmArm(off ? "resume" : "pause", arm) }, off ? "Resume" : "Pause")) : mayChange ? element("td", {}) : null);
     }));
     label($("arms"), heads);
     focus(held);

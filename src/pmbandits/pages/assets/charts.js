@@ -99,7 +99,10 @@ const Charts = (() => {
       const font = "12px system-ui, sans-serif";
       const x = { time: false, ...(options.span ? { range: options.span } : {}) };
       if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
-      else if (options.log) Object.assign(x, { distr: 3, range: (u, low, high) => (low === null || low === high ? [1, 10] : [low, high]) });
+      else if (options.log) Object.assign(x, { distr: 3, range: (u, low, high) => {
+        const xs = this.data[0]; // of one point, uPlot makes a range of several powers of ten
+        return !xs.length ? [1, 10] : xs[0] === xs[xs.length - 1] ? [xs[0] / 2, 2 * xs[0]] : [low, high];
+      } });
       const axis = (label, size, sign = 1) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
         ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(sign * v))) });
       this.chart = new uPlot({

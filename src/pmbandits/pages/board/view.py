@@ -111,10 +111,11 @@ def _h_of_survival(metric: Distortion, above: FloatArray) -> FloatArray:
 # ---- the page --------------------------------------------------------------------------------------------
 
 
-def board_page(title: str, *, kind: str, root: str = "", keys: bool = False) -> str:
-    """The board's page; ``kind`` is ``"folder"``, ``"experiment"`` or ``"list"``."""
+def board_page(title: str, *, kind: str, root: str = "", keys: bool = False, change: bool = False) -> str:
+    """The board's page; ``kind`` is ``"folder"``, ``"experiment"`` or ``"list"``; with ``change`` it has controls."""
     template = "list.html" if kind == "list" else "board.html"
-    return web.html_page(template, title=title, kind=kind, root=root, keys="yes" if keys else "no")
+    said = {name: "yes" if given else "no" for name, given in (("keys", keys), ("change", change))}
+    return web.html_page(template, title=title, kind=kind, root=root, **said)
 
 
 class Notifier:
