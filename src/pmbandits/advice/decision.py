@@ -109,9 +109,9 @@ class Decision:
     Attributes
     ----------
     kind : ``"choose"`` (beyond chance), ``"leads"`` (ahead, but not settled) or ``"cannot tell"``.
-    claim : what was shown, if "choose". The recommendation is ``"better"`` than every other arm; or it is only ``"not
-        worse"``: no other arm is better by more than the smallest difference that matters; or all are ``"equivalent"``:
-        none is worse by more than that, either. ``None`` if nothing was shown.
+    claim : what was shown, if "choose". ``"better"``: the recommendation is better than every other arm. ``"not
+        worse"``: no other arm is better by more than the smallest difference that matters. ``"equivalent"``: none is
+        worse by more than that, either. ``None`` if nothing was shown.
     mixture : what to play, or what leads, by the names of the arms.
     beaten : the arms than which it is better beyond chance.
     open : the arms with which it could not be settled.
