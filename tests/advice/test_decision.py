@@ -23,7 +23,10 @@ def test_a_clear_lead_is_a_choice_with_the_size_of_the_difference() -> None:
     assert found.difference.value == pytest.approx(data["a"].mean() - data["b"].mean())
     low, high = found.difference.interval
     assert 0.5 < low < found.difference.value < high < 1.5
-    assert found.next_step.kind == "nothing" and [c.kind for c in found.caveats] == ["range not known"]
+    assert found.next_step.kind == "nothing" and [c.kind for c in found.caveats] == [
+        "range not known",
+        "direction assumed",
+    ]
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -110,7 +110,12 @@ def test_a_strange_file_gets_an_answer_with_one_command(tmp_path: Path) -> None:
     path.write_text("Calls of March\n\nid;centre;score\n" + "\n".join(rows) + "\n")
     result = invoke("advise", path)
     assert result.exit_code == 0 and "Lisbon" in result.output
-    for words in ("2 lines stand above", "“centre” for what was chosen", "“score” for the result", "decimals"):
+    for words in (
+        "2 lines stand above",
+        "“centre” for what was chosen",
+        "“score” for the result",
+        "“,” as the decimal",
+    ):
         assert words in plain(result)
 
 
@@ -124,14 +129,16 @@ def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
     path = tmp_path / "barley.csv"
     rows = [f"{'xy'[k % 2]},{'AB'[k % 4 // 2]},{k % 7},{k % 5}" for k in range(40)]
     path.write_text("kind,site,yield,height\n" + "\n".join(rows) + "\n")
-    said = str(invoke("advise", path).exception)
-    assert "kind or site" in said and "--arm kind" in said and "--reward" not in said  # that one is clear
-    asked: list[str] = []
-    monkeypatch.setattr(typer, "prompt", lambda question, default, type: asked.append(question) or "site")
-    monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-    monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
-    found = advise._advise_or_ask(path, ["mean"], {"arm": None, "reward": None})
-    assert found[0].log.arm_column == "site" and found[0].log.reward_column == "yield" and len(asked) == 1
+    first = plain(invoke("advise", path)).partition("To change it")[0]
+    assert "“kind” for what was chosen (or is it site?)" in first and "“yield” for the result." in first
+    for answer in ("2", "site"):
+        asked: list[str] = []
+        monkeypatch.setattr(typer, "prompt", lambda question, default, type: asked.append(question) or answer)
+        monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+        monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
+        options = {"arm": None, "reward": None, "wide": False, "sheet": None}
+        advise._ask_for_columns(path, options)
+        assert options["arm"] == "site" and options["reward"] is None and len(asked) == 1  # the result is clear
 
 
 def test_groups_get_an_answer_each(tmp_path: Path) -> None:

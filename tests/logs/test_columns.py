@@ -76,9 +76,7 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
     [
         (["1,5", "2,25"], r"'1,5' look like decimal commas: say so with decimal=','"),
         (["1.234,5", "2"], "decimal=',' and thousands='.'"),
-        (["1,234.5"], "commas between thousands"),
         (["1,234"], "say which with decimal=',' or thousands=','"),
-        (["€ 12", "€ 13"], "amounts of money: say so with currency"),
         (["12 USD"], "amounts of money"),
         (["12 %"], "percentages"),
     ],
@@ -268,3 +266,22 @@ def test_dates_with_the_day_first_are_read_where_they_are_written_with_points() 
     one = parse_times(["03.08.2026", "4.8.2026", "04.08.2026 13:30", "31.02.2026", "8/3/2026"])
     two = parse_times(["2026-08-03", "2026-08-04", "2026-08-04T13:30"])
     assert one[:3].tolist() == two.tolist() and np.isnan(one[3:]).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "unit"),
+    [
+        (["1.216,92 €", "1.336,43 €", "986,50 €"], [986.5, 1216.92, 1336.43], "€"),
+        (["1,234.5", "1.0"], [1.0, 1234.5], ""),
+        (["€ 12", "€ 13"], [12.0, 13.0], "€"),
+        (["0,5", "2"], [0.5, 2.0], ""),
+    ],
+)
+def test_a_way_to_write_numbers_that_can_mean_nothing_else_is_found_and_said(
+    tmp_path: Path, cells: list[str], numbers: list[float], unit: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("arm;reward\n" + "".join(f"a;{cell}\n" for cell in cells), encoding="utf-8")
+    log = read_log(path)
+    assert log.arms[0].x.tolist() == pytest.approx(numbers) and log.measured_in == unit
+    assert [finding.kind for finding in log.findings] == ["decimals"]

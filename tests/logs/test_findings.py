@@ -89,7 +89,10 @@ def test_an_arm_that_vanished_is_named(tmp_path: Path) -> None:
     rows = [(k, "ab"[int(rng.integers(2))], rng.integers(9)) for k in range(60)]
     rows += [(k, "a", rng.integers(9)) for k in range(60, 140)]
     log = read_log(csv(tmp_path, rows, "day,arm,reward"), settings=ReadSettings(time="day"))
-    assert kinds(log) == ["vanished"] and "b (the last 5" in log.findings[0].seen
+    assert kinds(log) == ["part of the time"] and "b (no rows in the last 5" in log.findings[0].seen
+    late = [(139 - day, *rest) for day, *rest in rows]
+    log = read_log(csv(tmp_path, late, "day,arm,reward"), settings=ReadSettings(time="day"))
+    assert kinds(log) == ["part of the time"] and "b (no rows in the first 5" in log.findings[0].seen
     rare = [(k, "ab"[k % 25 == 3], rng.integers(9)) for k in range(200)]  # its last row is nearly the last of all
     assert kinds(read_log(csv(tmp_path, rare, "day,arm,reward"), settings=ReadSettings(time="day"))) == []
 
@@ -141,3 +144,35 @@ def test_true_and_false_are_one_and_zero_in_every_kind_of_table(tmp_path: Path) 
     log = read_log(path)
     assert [a.x.tolist() for a in log.arms] == [[0.0, 1.0], [1.0]] and log.n_malformed == 1
     assert [a.x.tolist() for a in read_log({"a": ["True", False], "b": [True]}).arms] == [[0.0, 1.0], [1.0]]
+
+
+# ---- columns that were not named -------------------------------------------------------------------------
+
+
+def test_units_that_repeat_and_dates_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = [(f"2026-03-{1 + k % 28:02d}", f"u{k % 30}", "ab"[k % 2], rng.integers(9)) for k in range(120)]
+    path = csv(tmp_path, rows, "date,user_id,arm,reward")
+    log = read_log(path)
+    assert kinds(log) == ["units", "times"]
+    assert "“user_id” repeats (30 in 120 rows)" in log.findings[0].seen and "--unit user_id" in log.findings[0].change
+    assert "--time date" in log.findings[1].change
+    assert kinds(read_log(path, settings=ReadSettings(unit="user_id", time="date"))) == []
+    pd = pytest.importorskip("pandas")
+    assert kinds(read_log(pd.read_csv(path))) == ["units", "times"]
+    once = [(f"2026-03-{1 + k % 28:02d}", f"u{k}", *rest) for k, (_, _, *rest) in enumerate(rows)]
+    assert kinds(read_log(csv(tmp_path, once, "date,user_id,arm,reward"))) == ["times"]
+
+
+def test_arms_that_were_tried_in_different_periods_are_named_also_without_a_time_column(tmp_path: Path) -> None:
+    rows = [(f"20{year:02d}-0{month}-01", name, (year + month) % 5) for year in range(1, 11) for month in range(1, 10)
+            for name in ("old", "new") if name == "old" or year > 5]  # fmt: skip
+    found = read_log(csv(tmp_path, rows, "date,arm,reward")).findings
+    assert [f.kind for f in found] == ["times", "part of the time"] and "new (no rows in the first" in found[1].seen
+
+
+def test_files_that_are_too_large_to_look_for_copies_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pmbandits.logs import whole_table
+
+    monkeypatch.setattr(whole_table, "_LARGEST_FILE", 100)
+    assert kinds(read_log(csv(tmp_path, ROWS))) == ["copies not checked"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,22 @@ def test_in_a_wide_table_dates_and_counters_are_no_arms(
     found = sniff(file)
     assert found.wide and (" ".join(found.arms), found.sure, found.decimal) == (arms, sure, decimal)
     assert " ".join(name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date) == dates
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "arm", "reward"),
+    [
+        ("subject,drug,visit,seizures", lambda k: (k // 4, "ab"[k // 8 % 2], 1 + k % 4, k * k % 7), "drug", "seizures"),
+        ("subject,drug,visit", lambda k: (k // 4, "ab"[k // 8 % 2], 1 + k % 4), "drug", None),
+        ("horTh,size,time,cens", lambda k: ("yn"[k % 2], k * 7 % 11, k * k % 97, k % 3 % 2), "horTh", "time"),
+        ("inst,time,status,sex", lambda k: (k * 5 % 18, k * k % 97, 1 + k % 5 % 2, 1 + k % 2), "sex", "time"),
+    ],
+)  # fmt: skip
+def test_ids_and_visits_are_never_the_result_and_survival_data_are_seen(
+    tmp_path: Path, header: str, row: Callable[[int], tuple[object, ...]], arm: str, reward: str | None
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([header, *(",".join(map(str, row(k))) for k in range(96))]))
+    found = sniff(file)
+    assert (found.arm, found.reward) == (arm, reward)
+    assert not {"subject", "visit"} & set(found.reward_candidates)

@@ -27,7 +27,7 @@ def caveat_findings(advice: Advice) -> Iterator[Finding]:
     if unbounded and not advice.tails and has_infinite_slope_at_ends(advice.metric):
         seen = "By this preference the rarest rewards count most, so its value depends on rewards that nobody saw."
         yield Finding("rarest rewards", seen, "So there is no interval.", _DECLARE_RANGE)
-    yield from advice.log.findings
+    yield from (finding for finding in advice.log.findings if finding is not advice.assumption)
     placeholders = {PLACEHOLDER} if any(f.kind == "sentinels" for f in advice.log.findings) else set()
     if (report := advice.log.unused_rows_sentence()) and set(advice.log.malformed) != placeholders:
         yield Finding("rows", report, "")
@@ -37,12 +37,10 @@ _DECLARE_RANGE = "If you know where rewards can lie, say so: --support lo,hi (su
 
 
 def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    column = advice.log.reward_column or "the column"
-    if advice.loss:
-        done, change = "So smaller is taken as better.", "If larger is better: --no-loss (loss=False in Python)."
-    else:
-        done, change = "Larger is taken as better.", "If smaller is better: --loss (loss=True in Python)."
-    return Finding(caveat.kind, f"“{column}” sounds like something to keep small.", done, change)
+    if not advice.loss:
+        return Finding(caveat.kind, "Larger is taken as better.", "", "If not: --loss (loss=True in Python).")
+    seen = f"“{caveat.column}” sounds like something to keep small."
+    return Finding(caveat.kind, seen, "So smaller is taken as better.", "If not: --no-loss (loss=False in Python).")
 
 
 def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -253,22 +252,6 @@ def _middle_third_p_value(rewards: FloatArray, alike: float) -> float:
     inside = int(middle.sum())
     z = (rank[middle].mean() - rank[~middle].mean()) / (spread * sqrt(1.0 / inside + 1.0 / (n - inside)))
     return 2.0 * float(ndtr(-abs(z) / sqrt(alike)))
-
-
-_LOSS_WORDS = frozenset(
-    """cost costs expense expenses price prices loss losses delay delays wait waits waiting latency lateness downtime
-    defect defects complaint complaints damage damages waste debt penalty churn failures""".split()  # noqa: SIM905
-)
-
-
-def sounds_like_loss(column: str) -> bool:
-    """Whether the name of a column says that smaller numbers are better.
-
-    >>> sounds_like_loss("arr_delay"), sounds_like_loss("Shipping Cost"), sounds_like_loss("weight_loss_goal_met")
-    (True, True, False)
-    """
-    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).lower())
-    return bool(words) and (words[-1] in _LOSS_WORDS or (words[0] in _LOSS_WORDS and len(words) <= 2))
 
 
 def wrong_tail_warning(metric: Distortion, loss: bool, negative: bool) -> str:

@@ -24,7 +24,7 @@ Kind = Literal["choose", "leads", "cannot tell"]
 Claim = Literal["better", "not worse", "equivalent"]
 Step = Literal["nothing", "more rewards", "more of some arms", "same time", "other preference", "not known"]
 CaveatKind = Literal[
-    "direction assumed",  # a column that sounds like a loss: it was taken for one, or it was not
+    "direction assumed",  # nobody said whether larger or smaller is better
     "wrong end",  # the metric looks at the best outcomes of losses only
     "unusable rows",  # most rows could not be used
     "range not known",  # a rare reward far outside of what was seen could change the result
@@ -255,9 +255,10 @@ def _better_arms_that_few_rewards_decide(advice: Advice) -> tuple[str, ...]:
 
 def _caveats(advice: Advice) -> list[Caveat]:
     out: list[Caveat] = []
-    if advice.loss_assumed_from:
-        out.append(Caveat("direction assumed", column=advice.loss_assumed_from))
     log, support = advice.log, advice.support
+    direction = [Caveat("direction assumed", column=log.reward_column)] if advice.direction_assumed else []
+    if advice.loss:
+        out += direction
     if log.n_malformed > _MOST_UNUSABLE * log.rows:
         out.append(Caveat("unusable rows", numbers={"unusable": log.n_malformed, "rows": log.rows, "used": log.used}))
     negative = not advice.loss and max(float(arm.x[-1]) for arm in log.arms) <= 0.0
@@ -292,4 +293,4 @@ def _caveats(advice: Advice) -> list[Caveat]:
     guarded = advice.evidence.guarded_p * advice.family <= 1.0 - advice.level
     if advice.sure == "looks" and not advice.support_assumed and not guarded:
         out.append(Caveat("range matters"))
-    return out
+    return out if advice.loss else out + direction

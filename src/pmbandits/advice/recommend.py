@@ -23,7 +23,7 @@ from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import n_rewards_or_units, unit_vector
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import Log, ReadSettings, read_log
+from pmbandits.logs import Log, ReadSettings, read_log, sounds_like_loss
 from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
@@ -198,7 +198,7 @@ def advise(
     }  # fmt: skip
     settings = ReadSettings(**read_options)
     log = read_log(data, settings=settings, strict=strict, watch=_progress_bar_factory(progress))
-    losses, assumed = _is_loss_and_column_assumed_from(loss, wishes, log)
+    losses, assumed = _is_loss_and_whether_assumed(loss, wishes, log)
     if losses:
         log = log.negated()
     problem = make_problem(log, support, loss=losses, splits=splits)
@@ -225,17 +225,16 @@ def advise(
     return AdviceByGroup(by, out[0], groups)
 
 
-def _is_loss_and_column_assumed_from(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, str]:
-    """Whether the numbers are losses, and the name of the column from which this was assumed, if it was."""
+def _is_loss_and_whether_assumed(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, bool]:
+    """Whether the numbers are losses, and whether that was assumed, from the name of their column."""
     if loss is not None:
-        return loss, ""
+        return loss, False
     said = {wish.loss for wish in wishes if wish.loss is not None}
     if len(said) > 1:
         raise ValueError("some of the preferences say that smaller is better, and others that larger is; ask in turn.")
     if said:
-        return said.pop(), ""
-    column = log.reward_column or ""
-    return (True, column) if checks.sounds_like_loss(column) else (False, "")
+        return said.pop(), False
+    return sounds_like_loss(log.reward_column), True
 
 
 def advise_on_problem(
@@ -246,7 +245,7 @@ def advise_on_problem(
     shares: Shares = None,
     loss: bool = False,
     matters: float = 0.0,
-    assumed: str = "",
+    assumed: bool = False,
     repeat: str = "",
 ) -> list[Advice]:
     """Advice on a problem for each of several metrics; the verdicts are corrected for their number."""
@@ -303,7 +302,7 @@ class _Shared:
     level: float
     loss: bool
     matters: float
-    assumed: str
+    assumed: bool
     family: int
     constraints: Limits | None
     tails: tuple[checks.HeavyTail, ...]
@@ -385,7 +384,7 @@ def _build_advice(
         support_assumed=not problem.declared,
         loss=shared.loss,
         matters=shared.matters,
-        loss_assumed_from=shared.assumed,
+        direction_assumed=shared.assumed,
         family=shared.family,
         limits=shared.constraints,
         costs=costs,

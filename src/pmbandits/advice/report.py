@@ -107,7 +107,11 @@ def _render_report_template(template: str, result: Result, title: str = "", auth
             overview=None if single else result.rows(),
             common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
             notes=[caveat for caveat in first.caveats if caveat.is_note and caveat.kind != "range not known"],
-            changes=list(dict.fromkeys(c.change for advice in all_advice for c in advice.caveats if c.change)),
+            changes=list(
+                dict.fromkeys(
+                    c.change for advice in all_advice for c in (advice.assumption, *advice.caveats) if c and c.change
+                )
+            ),
             method=first.notes
             if single
             else [*sentences.general_notes(first), *sentences.unchecked_assumptions(first)],

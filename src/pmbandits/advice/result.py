@@ -82,7 +82,7 @@ class Advice:
     tails, drift : tails that are too heavy for this metric, and arms whose rewards changed over time.
     tails_left_out : the same tails of arms that were left out of the comparison for it.
     matters : the smallest difference that matters; 0 if none was named.
-    loss, loss_assumed_from : whether the numbers are losses, and the column whose name says so, if that was assumed.
+    loss, direction_assumed : whether the numbers are losses, and whether that was assumed, from the column's name.
     apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
         them for too long. In both cases nothing can be concluded.
     evidence : all numbers behind the verdict.
@@ -111,7 +111,7 @@ class Advice:
     support_assumed: bool
     loss: bool
     matters: float
-    loss_assumed_from: str
+    direction_assumed: bool
     family: int
     limits: Limits | None
     costs: dict[str, ShadowPrice]
@@ -180,6 +180,11 @@ class Advice:
         """What a reader must know beside the answer: what it rests on, and what is strange in the data."""
         return tuple(caveat_findings(self))
 
+    @property
+    def assumption(self) -> Finding | None:
+        """Which columns were taken, if others could be meant as well; ``None`` if that is clear."""
+        return next((finding for finding in self.log.findings if finding.kind == "columns assumed"), None)
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """How it was worked out, and what could not be checked."""
@@ -232,7 +237,8 @@ class Advice:
         return report.save_report(self, path, title=title, author=author)
 
     def __str__(self) -> str:
-        lines = [self.recommendation, self.reason, self.price, self.outlook, ""]
+        lines = [f"{self.assumption}\n"] if self.assumption else []
+        lines += [self.recommendation, self.reason, self.price, self.outlook, ""]
         lines += aligned_columns([sentences.arm_table_header(self), *self.rows()])
         if self.hidden:
             lines.append(f"… and {self.hidden} more arms")
@@ -329,6 +335,7 @@ class Advice:
                 for a in self.arms
             ],
             "sentences": [s for s in (self.recommendation, self.reason, self.price, self.outlook) if s],
+            "assumption": str(self.assumption or ""),
             "caveats": [vars(caveat) for caveat in self.caveats],
             "notes": list(self.notes),
             "repeat": self.repeat,
@@ -401,7 +408,8 @@ class AdviceTable(Sequence[Advice]):
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in self.caveats)]
+        lines = [f"{first.assumption}\n"] if first.assumption else []
+        lines += [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in self.caveats)]
         lines += [*(f"  {bad}" for bad in first.log.example_lines()), "", *first.general]
         return "\n".join(lines).strip()
 

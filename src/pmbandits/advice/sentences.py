@@ -290,10 +290,10 @@ def method_notes(advice: Advice) -> Iterator[str]:
 
 def unchecked_assumptions(advice: Advice) -> Iterator[str]:
     """What could not be checked, whatever the preference."""
-    kept_rows = advice.log.kept_rows
-    if kept_rows is None or kept_rows.time is None:
+    kept_rows, noticed = advice.log.kept_rows, {finding.kind for finding in advice.log.findings}
+    if (kept_rows is None or kept_rows.time is None) and "times" not in noticed:
         yield "Not checked, because no time column was named (--time): whether rewards changed over time."
-    if kept_rows is None or kept_rows.unit is None:
+    if (kept_rows is None or kept_rows.unit is None) and "units" not in noticed:
         yield "Not checked, because no unit column was named (--unit): whether rewards are of the same person or place."
 
 
@@ -371,12 +371,12 @@ def arm_noun(advice: Advice) -> str:
 
 
 def arm_label(name: str, column: str = "") -> str:
-    """An arm's name in a sentence: a name that begins with a digit gets the name of its column, or quotation marks.
+    """An arm's name in a sentence: a number, or a word such as yes, gets the name of its column, or quotation marks.
 
-    >>> arm_label("DL", "carrier"), arm_label("1", "group"), arm_label("20 % coin")
-    ('DL', 'group 1', '“20 % coin”')
+    >>> arm_label("DL", "carrier"), arm_label("1", "group"), arm_label("yes", "coupon"), arm_label("20 % coin")
+    ('DL', 'group 1', 'coupon yes', '“20 % coin”')
     """
-    if not name[:1].isdigit():
+    if not name[:1].isdigit() and name.lower() not in ("yes", "no", "true", "false", "ja", "nein"):
         return name
     return f"{column} {name}" if column and column != "arm" else f"“{name}”"
 

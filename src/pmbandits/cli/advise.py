@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 out = Console()
 _OTHER_QUESTIONS = (
-    "No --metric was given, so this is about the plain average. Other questions: --metric 'avoid the worst 10 %', "
+    "Without --metric this is about the plain average. Other questions: --metric 'avoid the worst 10 %', "
     "--metric steady, --metric 'best of 3', --metric median; pmbandits metrics --by-wish lists more."
 )
 
@@ -100,6 +100,8 @@ def advise(
     """
     import matplotlib as mpl
 
+    from pmbandits.advice import advise as compute_advice
+
     chosen = metrics or ["mean"]
     options: dict[str, Any] = {
         "arm": arm,
@@ -130,7 +132,8 @@ def advise(
         "matters": matters,
         **({} if by is None else {"by": by}),
     }
-    result = _advise_or_ask(data, chosen[0] if len(chosen) == 1 else chosen, options)
+    _ask_for_columns(data, options)
+    result: Any = compute_advice(data, chosen[0] if len(chosen) == 1 else chosen, **options)
     if report is not None:
         mpl.use("Agg")
         report = result.save(report if report.suffix else report.with_suffix(".html"), title=title, author=author)
@@ -139,6 +142,7 @@ def advise(
         return
     several = len(chosen) > 1
     first = result[0] if several else result.whole if by is not None else result
+    _print_lines([str(first.assumption or "")], "yellow")
     if several:
         out.print(_table_of_rows(result.rows(), f"{data.name}: how the advice changes with what you value"))
     else:
@@ -157,22 +161,25 @@ def advise(
         _print_lines([f"Written: {report}"])
 
 
-def _advise_or_ask(data: Path, metric: str | list[str], options: dict[str, Any]) -> Any:
-    """Advice; on a terminal, where columns are not clear, the user is asked for them, which changes ``options``."""
-    from pmbandits.advice import advise as compute_advice
-    from pmbandits.logs import UnclearColumnsError
+def _ask_for_columns(data: Path, options: dict[str, Any]) -> None:
+    """On a terminal, ask for columns that are not clear, and put the answers into ``options``."""
+    from pmbandits.logs import ReadSettings, sniff, unclear_columns
 
-    try:
-        return compute_advice(data, metric, **options)
-    except UnclearColumnsError as error:
-        if not (sys.stdin.isatty() and out.is_terminal):
-            raise
-        unclear, columns = error.unclear, error.columns
-    out.print(f"{escape(data.name)} has the columns {escape(', '.join(columns))}.", highlight=False)
-    questions = {"arm": "Which of them says what was chosen?", "reward": "Which of them has the result?"}
-    for name, likely in unclear.items():
-        options[name] = typer.prompt(questions[name], default=next(iter(likely), None), type=str)
-    return compute_advice(data, metric, **options)
+    if options["wide"] or (options["arm"] and options["reward"]) or not (sys.stdin.isatty() and out.is_terminal):
+        return
+    found = sniff(data, options["sheet"])
+    if {"arm", "reward"} <= {name.strip().lower() for name in found.columns} or (found.wide and found.sure):
+        return
+    questions = {"arm": "says what was chosen", "reward": "has the result"}
+    for name, likely in unclear_columns(found, ReadSettings(options["arm"], options["reward"])).items():
+        offered = [column for column in likely or found.columns if column != options["arm"]]
+        _print_lines([f"{data.name}: which column {questions[name]}?"])
+        for number, column in enumerate(offered, 1):
+            at = found.columns.index(column)
+            seen = ", ".join(list(dict.fromkeys(row[at] for row in found.rows if row[at]))[:3])
+            _print_lines([f"  {number}  {column}  ({seen}, …)"])
+        said = typer.prompt("Its number or name", default="1", type=str).strip()
+        options[name] = offered[int(said) - 1] if said.isdigit() and 0 < int(said) <= len(offered) else said
 
 
 def _print_lines(lines: Iterable[str], style: str = "") -> None:

@@ -1,21 +1,24 @@
 """Tables of logged rewards: one reader for files, frames, results of queries and dicts.
 
-===============  ======================================================================================
-``reading``      what others call: :func:`read` (summaries, for advice) and :func:`read_samples` (all rewards)
-``files``        files, in pieces
-``sniff``        the first rows of a file, and which columns look like arms and rewards
-``resolve``      what the user did not say: the columns, and how decimals are written
-``conditions``   which rows are meant
-``findings``     what is strange about a table: names, constants, placeholders; ``duplicates``: copies of rows
-``columns``      which columns are read, and how numbers and times are written
-``parse``        from cells to numbers and names, with a reason where that fails
-``row_report``   rewards on their way to their arms; what became of every row
-``periods``      times, and from rows to days, weeks or months
-``log``          what a log says of each arm and of random parts of it
-``summary``      exact counts of rewards while few differ, then a sketch
-===============  ======================================================================================
+================  ======================================================================================
+``reading``       what others call: :func:`read` (summaries, for advice) and :func:`read_samples` (all rewards)
+``files``         files, in pieces
+``sniff``         the first rows of a file, and which columns look like arms and rewards
+``resolve``       what the user did not say: the columns, and how decimals are written
+``conditions``    which rows are meant
+``column_names``  what the name of a column says
+``findings``      what is strange about the arms and rewards that were read: names, constants, placeholders
+``whole_table``   what is strange about all columns: copies of rows, units that repeat, times of arms
+``columns``       which columns are read, and how numbers and times are written
+``parse``         from cells to numbers and names, with a reason where that fails
+``row_report``    rewards on their way to their arms; what became of every row
+``periods``       times, and from rows to days, weeks or months
+``log``           what a log says of each arm and of random parts of it
+``summary``       exact counts of rewards while few differ, then a sketch
+================  ======================================================================================
 """
 
+from pmbandits.logs.column_names import sounds_like_loss as sounds_like_loss
 from pmbandits.logs.columns import ReadSettings as ReadSettings
 from pmbandits.logs.findings import Finding as Finding
 from pmbandits.logs.log import ArmLog as ArmLog
@@ -26,6 +29,7 @@ from pmbandits.logs.periods import PERIODS as PERIODS
 from pmbandits.logs.reading import read_log as read_log
 from pmbandits.logs.reading import read_samples as read_samples
 from pmbandits.logs.resolve import UnclearColumnsError as UnclearColumnsError
+from pmbandits.logs.resolve import unclear_columns as unclear_columns
 from pmbandits.logs.row_report import MalformedRow as MalformedRow
 from pmbandits.logs.row_report import RowReport as RowReport
 from pmbandits.logs.sniff import SniffedTable as SniffedTable

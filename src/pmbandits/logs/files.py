@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ OpenProgress = Callable[[str, int], AbstractContextManager[OnProgress]]  # calle
 
 _ROWS = 1 << 18  # rows of a piece
 _BLOCK = 1 << 20  # bytes of a piece of text
+_BLOCKS_DECODED = 64  # pieces that are looked at to find out how a file is encoded
 _XLSX_BASE_BYTES, _XLSX_BYTES_PER_FILE_BYTE = 1 << 22, 50  # what an Excel file may unpack to; a cell takes 4 of them
 _HEADER_LINES = 24  # lines below the first that are looked at to find the names of the columns
 _BEGINS_AS_NUMBER = re.compile(r"[€$£]?\s*[+-]?[.,]?\d")  # so do dates
@@ -122,6 +125,10 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
     header, delimiter, above = read_header(path)
     columns = select_columns(settings, header, path.name)
     collector.findings += _titles_finding(above)
+    if text_encoding(path) != "utf-8":
+        done = "It was read as Windows-1252, which Excel writes."
+        change = "If letters are wrong: save it as CSV UTF-8."
+        collector.findings.append(Finding("encoding", f"{path.name} is not in UTF-8.", done, change))
     names = [f"c{k}" for k in range(len(header))]
     wanted = [names[k] for k in columns.sorted_column_indices]
     wrong_width_lines = array("q")  # lines with a wrong number of columns
@@ -171,7 +178,9 @@ def open_csv(
     raw = pa.OSFile(str(path), "rb") if raw is None else raw
     return pc.open_csv(
         pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == _GZIP else raw,
-        read_options=pc.ReadOptions(use_threads=False, column_names=names, skip_rows=1 + above, block_size=_BLOCK),
+        read_options=pc.ReadOptions(
+            use_threads=False, column_names=names, skip_rows=1 + above, block_size=_BLOCK, encoding=text_encoding(path)
+        ),
         parse_options=pc.ParseOptions(
             delimiter=delimiter, invalid_row_handler=on_invalid_row, ignore_empty_lines=False, newlines_in_values=True
         ),
@@ -187,7 +196,9 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
         with open_maybe_gzip(path) as handle:
             raw = handle.readline(_BLOCK)
             more = [handle.readline(_BLOCK) for _ in range(_HEADER_LINES)]
-        lines = [raw.decode("utf-8-sig"), *(line[:100_000].decode("utf-8", errors="replace") for line in more if line)]
+        code = text_encoding(path)
+        lines = [raw.decode(code), *(line[:100_000].decode(code, errors="replace") for line in more if line)]
+        lines[0] = lines[0].removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
     except EOFError:
@@ -209,6 +220,27 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
     table = fields(delimiter)
     above = index_of_header_row(table)
     return [name.strip() for name in table[above]], delimiter, above
+
+
+def text_encoding(path: Path) -> str:
+    """``"utf-8"``; or ``"cp1252"`` for a file that is not, but could be what Excel writes on Windows."""
+    found = path.stat()
+    return _text_encoding(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _text_encoding(path: Path, changed: int, size: int) -> str:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_maybe_gzip(path) as handle:
+        for _ in range(_BLOCKS_DECODED):
+            block = handle.read(_BLOCK)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                return "utf-8" if re.search(rb"[\x00\x81\x8d\x8f\x90\x9d]", block) else "cp1252"
+            if not block:
+                break
+    return "utf-8"
 
 
 def index_of_header_row(rows: Sequence[Sequence[Any]]) -> int:

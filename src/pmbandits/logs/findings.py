@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pmbandits._validation import FloatArray
 from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _FEWEST_CONSTANT = 5  # rewards of an arm, from which on it is strange that all are the same
 _FEWEST_NAMES = 10  # arms, from which on their names are looked at as dates or numbers of people
 _SENTINEL_DISTANCE = 10.0  # times the size of all other rewards
-_EXPECTED_LATER = 20.0  # rows of an arm that were to be expected after its last one, from which on it has vanished
+_EXPECTED_OUTSIDE = 20.0  # rows of an arm to be expected before its first or after its last, to say that there are none
 _MOST_NAMED = 4
 _NOTES = frozenset(
     ("columns", "conditions", "copies not checked", "decimals", "encoding", "range not known", "rows", "sentinels",
@@ -74,7 +75,7 @@ def check_rewards(log: Log) -> Iterator[Finding]:
     """What is strange about the arms and rewards of a log."""
     yield from _check_similar_names([arm.name for arm in log.arms], log.n_outcomes)
     yield from _check_constant_arms(log)
-    yield from _check_vanished_arms(log)
+    yield from _check_arms_in_part_of_the_time(log)
 
 
 def _check_similar_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:
@@ -127,23 +128,28 @@ def _check_constant_arms(log: Log) -> Iterator[Finding]:
         )
 
 
-def _check_vanished_arms(log: Log) -> Iterator[Finding]:
+def _check_arms_in_part_of_the_time(log: Log) -> Iterator[Finding]:
     rows = log.kept_rows
-    if rows is None or rows.time is None or len(log.arms) < 2:
-        return
-    known = np.isfinite(rows.time)
-    arm, time = rows.arm[known], rows.time[known]
-    gone = []
-    for k, one in enumerate(log.arms):
-        last = float(time[arm == k].max(initial=-np.inf))
-        later = int((time > last).sum())
-        share = one.n / max(int((time <= last).sum()), 1)
-        if isfinite(last) and share * later >= _EXPECTED_LATER:
-            gone.append(f"{one.name} (the last {100.0 * later / time.size:.0f} % of all rows are later)")
-    if gone:
+    if rows is not None and rows.time is not None:
+        yield from check_time_spans([arm.name for arm in log.arms], rows.arm, rows.time)
+
+
+def check_time_spans(names: Sequence[str], arm: NDArray[Any], time: FloatArray) -> Iterator[Finding]:
+    """A finding if arms begin later than others, or end earlier, beyond chance; arms are given by their places."""
+    known = np.isfinite(time)
+    arm, time = arm[known], time[known]
+    shorter = []
+    for k, name in enumerate(names):
+        mine = time[arm == k]
+        if not mine.size:
+            continue
+        for outside, share in ((time < mine.min(), "first"), (time > mine.max(), "last")):
+            if mine.size / int((~outside).sum()) * int(outside.sum()) >= _EXPECTED_OUTSIDE:
+                shorter.append(f"{name} (no rows in the {share} {100.0 * outside.mean():.0f} % of all)")
+    if shorter and len(names) > 1:
         yield Finding(
-            "vanished",
-            f"No rows any more of {', '.join(gone[:_MOST_NAMED])}.",
-            "They were compared with what they had.",
-            "To compare the same time only, use --since or --where (since=, where= in Python).",
+            "part of the time",
+            f"Not tried the whole time: {', '.join(shorter[:_MOST_NAMED])}.",
+            "So a change of the times can look like a difference.",
+            "To compare the same time only: --since or --where (since=, where= in Python).",
         )

@@ -14,13 +14,13 @@ from pmbandits import _validation
 from pmbandits._extras import import_optional
 from pmbandits._validation import FloatArray
 from pmbandits.logs.columns import ReadSettings, select_columns
-from pmbandits.logs.duplicates import check_duplicates, drop_duplicate_rows, read_whole_table
 from pmbandits.logs.files import OpenProgress, collect_record_batches, read_file
 from pmbandits.logs.findings import Finding, check_rewards, likely_codes_for_missing
 from pmbandits.logs.log import Log, RandomPartsCollector
 from pmbandits.logs.parse import REASONS, Problem, collect_table_piece, parse_numbers
 from pmbandits.logs.resolve import fill_in_settings
 from pmbandits.logs.row_report import NO_REWARDS, RewardCollector
+from pmbandits.logs.whole_table import check_whole_table, drop_duplicate_rows, read_whole_table
 
 
 def read_log(
@@ -50,7 +50,7 @@ def read_log(
     """
     if not isinstance(data, Mapping):
         import_optional("pyarrow", "files and frames")
-    settings, assumed = fill_in_settings(data, settings or ReadSettings(arm, reward))
+    settings, assumed, dates = fill_in_settings(data, settings or ReadSettings(arm, reward))
 
     def read_once(settings: ReadSettings) -> Log:
         collector = RandomPartsCollector(seed, loss, settings)
@@ -68,8 +68,8 @@ def read_log(
     if found:
         before, log = log, read_once(replace(settings, missing=found))
         assumed.append(_sentinel_finding(found, before.n_outcomes - log.n_outcomes))
-    if isinstance(data, (str, Path)) and not settings.distinct and Path(data).is_file():
-        assumed += check_duplicates(Path(data), settings)
+    if not isinstance(data, Mapping) and not (isinstance(data, (str, Path)) and Path(data).is_dir()):
+        assumed += check_whole_table(data, settings, dates)
     named = not settings.wide and not isinstance(data, Mapping)
     return replace(
         log,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,28 +16,30 @@ from pmbandits.logs.findings import Finding
 from pmbandits.logs.sniff import SNIFFED_ROWS, SniffedTable, sniff, sniff_rows
 
 
+def unclear_columns(found: SniffedTable, settings: ReadSettings) -> dict[str, list[str]]:
+    """For the arm and the reward, if it is not clear which column is meant: the candidates, the likeliest first."""
+    out = {}
+    for name, sure, candidates in (
+        ("arm", found.arm_sure, found.arm_candidates),
+        ("reward", found.reward_sure, found.reward_candidates),
+    ):
+        likely = [c for c in candidates if c not in (settings.arm, settings.reward)]
+        if getattr(settings, name) is None and not (sure and likely[:1] == list(candidates[:1])):
+            out[name] = likely
+    return out
+
+
 class UnclearColumnsError(ValueError):
-    """Several columns could be meant; ``unclear`` has the candidates for the arm, the reward, or both."""
+    """No column looks like what was chosen, or like the result."""
 
     def __init__(self, source: str, found: SniffedTable, settings: ReadSettings) -> None:
-        self.columns, self.unclear = found.columns, dict[str, list[str]]()
-        parts, words, code = [], [], []
-        for name, what, sure, candidates in (
-            ("arm", "says what was chosen (the arm)", found.arm_sure, found.arm_candidates),
-            ("reward", "has the result (the reward, a number)", found.reward_sure, found.reward_candidates),
-        ):
-            likely = [c for c in candidates if c not in (settings.arm, settings.reward)]
-            if getattr(settings, name) is not None or (sure and likely[:1] == list(candidates[:1])):
-                continue
-            self.unclear[name] = likely
-            parts.append(f"{what}: {_join_with_or(likely) or 'none looks like it'}")
-            first = likely[0] if likely else "NAME"
-            words.append(f"--{name} {shlex.quote(first)}")
-            code.append(f"{name}={first!r}")
+        what = {"arm": "says what was chosen (the arm)", "reward": "has the result (the reward, a number)"}
+        none = {name: text for name, text in what.items() if unclear_columns(found, settings).get(name) == []}
         listed = ", ".join(found.columns[:20]) + (", …" if len(found.columns) > 20 else "")
         super().__init__(
-            f"{source}: which column {'; and which '.join(parts)}? Say it, for example with {' '.join(words)} "
-            f"({', '.join(code)} in Python). The columns are: {escape_control_characters(listed)[:500]}."
+            f"{source}: which column {' and which '.join(none.values())}? None looks like it. Say it with "
+            f"{' '.join(f'--{name} NAME' for name in none)} ({', '.join(f'{name}=NAME' for name in none)} in Python). "
+            f"The columns are: {escape_control_characters(listed)[:500]}."
         )
 
 
@@ -46,17 +47,23 @@ def _join_with_or(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, list[Finding]]:
-    """The settings with what was not said filled in, and what was assumed; an error if columns are not clear."""
+def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, list[Finding], list[str]]:
+    """The settings with what was not said filled in, what was assumed, and the columns with dates.
+
+    Raises an error if no column fits.
+    """
     source = Path(data).name if isinstance(data, (str, Path)) else "the table"
     found = _sniff_any(data, settings)
     if found is None:
-        return settings, []
+        return settings, [], []
     findings: list[Finding] = []
-    if settings.decimal is None and found.decimal == "," and not settings.thousands:
-        settings = replace(settings, decimal=",")
-        change = "If commas stand between thousands: --thousands , (thousands=',' in Python)."
-        findings.append(Finding("decimals", "Numbers are written with commas.", "They were read as decimals.", change))
+    said = settings.decimal, settings.thousands, settings.currency
+    if settings.decimal is None and not settings.thousands and (found.decimal, found.thousands) != (".", ""):
+        settings = replace(settings, decimal=found.decimal, thousands=found.thousands)
+    if not settings.currency and found.currency:
+        settings = replace(settings, currency=found.currency)
+    if (settings.decimal, settings.thousands, settings.currency) != said:
+        findings.append(_number_format_finding(settings))
     if settings.since is not None:
         settings = _since_as_condition(settings, found, source)
     if settings.wide is False:
@@ -66,7 +73,7 @@ def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, l
         if arm is None or reward is None:
             settings, more = _resolve_columns(settings, found, named, source)
             findings += more
-    return settings, findings
+    return settings, findings, [name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date]
 
 
 def _sniff_any(data: Any, settings: ReadSettings) -> SniffedTable | None:
@@ -96,7 +103,7 @@ def _since_as_condition(settings: ReadSettings, found: SniffedTable, source: str
 def _resolve_columns(
     settings: ReadSettings, found: SniffedTable, named: Mapping[str, str], source: str
 ) -> tuple[ReadSettings, list[Finding]]:
-    """Columns called arm and reward are meant if they are there; else those that look like it, if that is clear."""
+    """Columns called arm and reward are meant if they are there; else those that look most like it."""
     arm, reward = settings.arm or named.get("arm"), settings.reward or named.get("reward")
     if arm is not None and reward is not None:
         return replace(settings, arm=arm, reward=reward), []
@@ -104,19 +111,29 @@ def _resolve_columns(
         done = f"Each column was taken as one of the things to choose from: {', '.join(found.arms)}."
         change = "If rows say what was chosen: --arm NAME --reward NAME (arm=, reward= in Python)."
         return replace(settings, wide=list(found.arms)), [Finding("columns", "No columns were named.", done, change)]
+    unclear = unclear_columns(found, settings)
+    arm = arm or next((c for c in found.arm_candidates if c != reward), None)
+    reward = reward or next((c for c in found.reward_candidates if c != arm), None)
+    if arm is None or reward is None:
+        raise UnclearColumnsError(source, found, settings)
     guessed = []
-    if arm is None:
-        if not found.arm_sure or found.arm == reward:
-            raise UnclearColumnsError(source, found, settings)
-        arm = str(found.arm)
-        guessed.append(f"“{arm}” for what was chosen")
-    if reward is None:
-        if not found.reward_sure or found.reward in (arm, None):
-            raise UnclearColumnsError(source, found, settings)
-        reward = str(found.reward)
-        guessed.append(f"“{reward}” for the result")
-    seen = f"The table has {len(found.columns)} columns, and not all were named."
+    for name, taken, what in (("arm", arm, "what was chosen"), ("reward", reward, "the result")):
+        if getattr(settings, name) is None:
+            others = [c for c in unclear.get(name, ()) if c not in (arm, reward)][:3]
+            guessed.append(f"“{taken}” for {what}{f' (or is it {_join_with_or(others)}?)' if others else ''}")
+    seen = "It is not clear which columns are meant." if unclear else "Not all columns were named."
     change = "To change it: --arm NAME --reward NAME (arm=, reward= in Python)."
-    return replace(settings, arm=arm, reward=reward), [
-        Finding("columns", seen, f"It took {' and '.join(guessed)}.", change)
-    ]
+    kind = "columns assumed" if unclear else "columns"
+    findings = [Finding(kind, seen, f"It took {' and '.join(guessed)}.", change)]
+    if found.event and reward == found.reward:
+        seen = f"“{found.event}” seems to say which of the times ended with an event, and which were still going on."
+        findings.append(Finding("censoring", seen, "All were averaged as they stand, so the averages are too short."))
+    return replace(settings, arm=arm, reward=reward), findings
+
+
+def _number_format_finding(settings: ReadSettings) -> Finding:
+    parts = [f"“{settings.decimal or '.'}” as the decimal sign"]
+    parts += [f"“{settings.thousands}” between thousands"] if settings.thousands else []
+    parts += [f"amounts in {settings.currency}"] if settings.currency else []
+    change = "If that is wrong: --decimal, --thousands, --currency (decimal=, thousands=, currency= in Python)."
+    return Finding("decimals", f"Numbers were read with {', '.join(parts)}.", "", change)

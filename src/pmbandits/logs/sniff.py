@@ -13,6 +13,16 @@ from typing import Any
 import numpy as np
 
 from pmbandits._validation import escape_control_characters
+from pmbandits.logs.column_names import (
+    ARM_WORDS,
+    EVENT_WORDS,
+    LIKELY_ARM_WORDS,
+    REWARD_WORDS,
+    SURVIVAL_WORDS,
+    UNIT_WORDS,
+    may_name_reward,
+    words_of_name,
+)
 from pmbandits.logs.files import (
     file_kind,
     open_maybe_gzip,
@@ -21,27 +31,12 @@ from pmbandits.logs.files import (
     parse_json_line,
     read_errors_as_one_sentence,
     read_header,
+    text_encoding,
 )
 from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 SNIFFED_ROWS = 200  # rows that are looked at
 _LONGEST_CELL = 80  # letters of a cell that are shown
-_ARM_WORDS = (
-    "arm", "variant", "group", "option", "action", "treatment", "campaign", "bucket", "version", "policy", "choice",
-    "channel", "carrier", "airline", "supplier", "vendor", "provider", "offer", "ad", "therapy", "drug", "variety",
-    "strategy", "ticker", "stock", "fund", "method", "model",
-)  # fmt: skip
-_REWARD_WORDS = (
-    "reward", "revenue", "value", "amount", "outcome", "profit", "sales", "score", "conversion", "converted",
-    "income", "return", "returns", "click", "clicks", "gain", "cost", "costs", "loss", "losses", "delay", "wait",
-    "waiting", "latency", "duration", "yield", "survival", "y",
-)  # fmt: skip
-_NOT_REWARD_WORDS = (
-    "id", "time", "date", "day", "hour", "minute", "week", "month", "year", "index", "row", "user", "customer",
-    "unit", "session", "who", "feature", "propensity", "probability", "weight", "position", "rank", "age", "zip",
-    "code", "lat", "lon", "latitude", "longitude", "number", "no", "flight", "distance",
-)  # fmt: skip
-_WORD = re.compile(r"[a-z]+")
 _TRUTH = re.compile(r"true|false", re.IGNORECASE)
 _MOST_CANDIDATES = 6
 _NUMBER = re.compile(r"[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # also as people write them
@@ -63,7 +58,8 @@ class SniffedTable:
     arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
     arm_sure, reward_sure : whether no other column could as well be the arm, and the reward.
     sure : whether only one choice of columns is likely. Otherwise a person should confirm it.
-    decimal : the decimal sign: a comma where all numbers are written so, and none could mean thousands.
+    event : of survival data whose time is the reward, the column that says whether the event came; else empty.
+    decimal, thousands, currency : how numbers are written, as far as that can mean nothing else.
     """
 
     columns: tuple[str, ...]
@@ -79,7 +75,10 @@ class SniffedTable:
     arm_sure: bool
     reward_sure: bool
     sure: bool
+    event: str
     decimal: str
+    thousands: str
+    currency: str
 
 
 def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
@@ -117,7 +116,8 @@ def _csv_first_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
     header, delimiter, above = read_header(path)
     with open_maybe_gzip(path) as handle:
         lines = (
-            line[:100_000].decode("utf-8-sig", errors="replace") for line in islice(handle, above, SNIFFED_ROWS + 1)
+            line[:100_000].decode(text_encoding(path), errors="replace")
+            for line in islice(handle, above, SNIFFED_ROWS + 1)
         )
         table = list(csv.reader(lines, delimiter=delimiter))
     return header, [row for row in table[1:] if row]
@@ -152,18 +152,18 @@ class _Column:
     @property
     def words_of_name(self) -> set[str]:
         """The words of which the name consists."""
-        return set(_WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name).lower()))
+        return set(words_of_name(self.name))
 
     @property
-    def may_be_reward(self) -> bool:
-        """Whether nothing in the name speaks against rewards."""
-        return not self.words_of_name & set(_NOT_REWARD_WORDS)
+    def is_label(self) -> bool:
+        """Whether its numbers only say which row it is: they count, or the name says that they are ids."""
+        return _counts_rows(self.cells) or bool(self.words_of_name & UNIT_WORDS)
 
     @property
     def may_be_arm(self) -> bool:
-        """Whether it says one of few things again and again, in texts or in small whole numbers."""
+        """Whether it says one of few things again and again: in texts, or in whole numbers if its name says so, too."""
         few = self.is_number and len(set(self.cells)) <= 12 and all(re.fullmatch(r"\d{1,3}", c) for c in self.cells)
-        return self.has_repeated_texts or few
+        return self.has_repeated_texts or (few and bool(self.words_of_name & LIKELY_ARM_WORDS))
 
     @property
     def has_repeated_texts(self) -> bool:
@@ -182,12 +182,23 @@ def _make_column(name: str, cells: Sequence[str]) -> _Column:
 def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> SniffedTable:
     """Guess which columns hold the arms and the rewards, or whether each column is an arm."""
     columns = [_make_column(name, [row[k] for row in rows]) for k, name in enumerate(names)]
-    repeating = sorted((c for c in columns if c.has_repeated_texts), key=lambda c: len(set(c.cells)))
-    arm, arm_sure, arm_candidates = _choose_column(columns, _ARM_WORDS, repeating)
+    repeating = sorted(
+        (c for c in columns if c.may_be_arm),
+        key=lambda c: (not c.words_of_name & LIKELY_ARM_WORDS, len(set(c.cells))),
+    )
+    arm, arm_sure, arm_candidates = _choose_column(columns, ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
-    likely = [c for c in numbers if c.may_be_reward]
-    arms = [c for c in likely if not _is_row_counter(c.cells)]
-    reward, reward_sure, reward_candidates = _choose_column(numbers, _REWARD_WORDS, likely[::-1] or numbers[::-1])
+    likely = [
+        c
+        for c in numbers
+        if may_name_reward(c.name) and (not _counts_rows(c.cells) or c.words_of_name & set(REWARD_WORDS))
+    ]
+    arms, others = likely, likely or [c for c in numbers if not c.is_label]
+    reward, reward_sure, reward_candidates = _choose_column(others, REWARD_WORDS, others[::-1])
+    event, time = _survival_columns(numbers)
+    if time is not None and (reward is None or reward.name.strip().lower() not in REWARD_WORDS):
+        rest = [c for c in reward_candidates if c not in (event, time)]
+        reward, reward_sure, reward_candidates = time, False, [time, *rest]
     wide = arm is None and len(numbers) > 1
     if wide:
         sure = len(arms) > 1 and len(arms) + sum(c.is_date for c in columns) == len(columns)
@@ -203,12 +214,22 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
         reward_candidates=tuple(c.name for c in reward_candidates[:_MOST_CANDIDATES]),
         dates=tuple(c.is_date for c in columns),
         wide=wide,
-        arms=tuple(c.name for c in arms or likely or numbers),
+        arms=tuple(c.name for c in arms or numbers),
         arm_sure=arm_sure,
         reward_sure=reward_sure,
         sure=sure,
-        decimal=_guess_decimal_sign([cell for c in numbers for cell in c.cells]),
+        event="" if event is None or reward is not time else event.name,
+        **_guess_number_format(
+            [cell for c in (numbers if wide or reward is None else [reward]) for cell in c.cells],
+        ),
     )
+
+
+def _survival_columns(numbers: Sequence[_Column]) -> tuple[_Column | None, _Column | None]:
+    """The two columns of survival data: whether the event came, and the time until then; ``None`` if they are not."""
+    events = [c for c in numbers if c.words_of_name & EVENT_WORDS and len(set(c.cells)) == 2]
+    times = [c for c in numbers if c.words_of_name & SURVIVAL_WORDS and c not in events]
+    return (events[0], times[0]) if events and times else (None, None)
 
 
 def _choose_column(
@@ -227,18 +248,45 @@ def _choose_column(
     return best[0], best[0] is not None and (len(best) == 1 or best[0].name.strip().lower() == words[0]), found
 
 
-def _guess_decimal_sign(numbers: list[str]) -> str:
-    commas = [cell for cell in numbers if re.fullmatch(r"[+-]?\d+,(\d{1,2}|\d{4,})", cell)]
-    return "," if commas and all(re.fullmatch(r"[+-]?\d+", c) for c in numbers if c not in set(commas)) else "."
+def _guess_number_format(cells: Sequence[str]) -> dict[str, str]:
+    """How numbers are written, where that can mean nothing else: the decimal sign, that of thousands, and of money."""
+    signs = {found[0] for cell in cells if (found := re.search(r"[€$£¥₹]", cell))}
+    currency = signs.pop() if len(signs) == 1 else ""
+    plain = [re.sub(r"[\s\u00a0\u202f]", "", cell.replace(currency, "")) for cell in cells]
+
+    def some(pattern: str) -> bool:
+        return any(re.fullmatch(rf"[+-]?{pattern}", cell) for cell in plain)
+
+    decimal, thousands = ".", ""
+    if some(r"\d{1,3}(\.\d{3})+,\d+") and not some(r"\d+,\d*\.\d+|\d+\.(\d{1,2}|\d{4,})"):
+        decimal, thousands = ",", "."
+    elif some(r"\d{1,3}(,\d{3})+\.\d+") and not some(r"\d+\.\d*,\d+|\d+,(\d{1,2}|\d{4,})"):
+        thousands = ","
+    elif some(r"\d+,(\d{1,2}|\d{4,})") and all(re.fullmatch(r"[+-]?\d+(,(\d{1,2}|\d{4,}))?", c) for c in plain):
+        decimal = ","
+    return {"decimal": decimal, "thousands": thousands, "currency": currency}
 
 
-def _is_row_counter(cells: Sequence[str]) -> bool:
-    """Whether numbers only count the rows: 1, 2, 3 and so on."""
+def _counts_rows(cells: Sequence[str]) -> bool:
+    """Whether whole numbers only count: 1, 2, 3 and so on, also from 1 again (1, 2, 3, 1, 2, 3), or each several times.
+
+    >>> _counts_rows(["1", "2", "3", "4"]), _counts_rows(["1", "2", "3"] * 5), _counts_rows([*"11112222333344445"])
+    (True, True, True)
+    >>> _counts_rows(["3", "1", "4", "1"]), _counts_rows(["0", "1"] * 9)
+    (False, False)
+    """
     try:
-        numbers = [int(cell) for cell in cells]
+        numbers = [int(float(cell)) if float(cell).is_integer() else None for cell in cells]
     except ValueError:
         return False
-    return len(numbers) > 3 and all(b - a == 1 for a, b in pairwise(numbers))
+    if None in numbers or len(numbers) < 4 or len(set(numbers)) < 3:
+        return False
+    steps = [b - a for a, b in pairwise(n for n in numbers if n is not None)]
+    if all(step == 1 for step in steps):
+        return True
+    return len(numbers) >= 12 and all(
+        step in (0, 1) or after == numbers[0] for step, after in zip(steps, numbers[1:], strict=True)
+    )
 
 
 def _are_dates(cells: Sequence[str]) -> bool:

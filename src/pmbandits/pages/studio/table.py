@@ -16,12 +16,11 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.advice.checks import sounds_like_loss
 from pmbandits.advice.curves import RewardCurves
 from pmbandits.advice.preview import Preview
 from pmbandits.advice.problem import Problem, make_problem
 from pmbandits.constraints import Limits, limits
-from pmbandits.logs import ReadSettings, SniffedTable, read_log, sniff
+from pmbandits.logs import ReadSettings, SniffedTable, read_log, sniff, sounds_like_loss
 from pmbandits.supports import Binary, Interval, Support
 
 _OPTIONS = ("arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency")
@@ -95,7 +94,8 @@ class Table:
         if guess.sure and not self.read_error:
             wide = list(guess.arms) if guess.wide else False
             try:
-                said = {"arm": guess.arm, "reward": guess.reward, "wide": wide, "decimal": guess.decimal}
+                said = {"arm": guess.arm, "reward": guess.reward, "wide": wide}
+                said |= {name: getattr(guess, name) for name in ("decimal", "thousands", "currency")}
                 self.read({**said, "loss": self.guessed_loss, **options})
             except ValueError as error:
                 self.params, self.read_error = {}, str(error)

@@ -1,0 +1,80 @@
+"""What the name of a column says: what was chosen, the result, whose row it is, or that smaller is better."""
+
+from __future__ import annotations
+
+import re
+
+ARM_WORDS = (
+    "arm", "variant", "group", "option", "action", "treatment", "campaign", "bucket", "version", "policy", "choice",
+    "channel", "carrier", "airline", "supplier", "vendor", "provider", "offer", "ad", "therapy", "drug", "variety",
+    "strategy", "ticker", "stock", "fund", "method", "model",
+    "variante", "gruppe", "behandlung", "kampagne", "kanal", "lieferant", "anbieter", "angebot", "sorte", "methode",
+)  # fmt: skip
+LIKELY_ARM_WORDS = frozenset(
+    """site shop store branch region country city page team brand product type kind category class sex gender filiale
+    standort werk land stadt seite marke produkt typ kategorie klasse geschlecht""".split()  # noqa: SIM905
+)
+REWARD_WORDS = (
+    "reward", "revenue", "value", "amount", "outcome", "profit", "sales", "score", "conversion", "converted",
+    "income", "return", "returns", "click", "clicks", "gain", "cost", "costs", "loss", "losses", "delay", "wait",
+    "waiting", "latency", "duration", "yield", "survival", "y",
+    "umsatz", "gewinn", "ertrag", "erlös", "betrag", "wert", "ergebnis", "verkäufe", "kosten", "verlust", "wartezeit",
+    "lieferzeit", "dauer", "punkte",
+)  # fmt: skip
+UNIT_WORDS = frozenset(
+    """id ids user customer client subject patient person participant respondent member account household visitor
+    session student pupil employee agent driver doctor who tailnum kunde kundennr kundennummer nutzer benutzer
+    proband patientin person mitarbeiter fahrer schüler konto""".split()  # noqa: SIM905
+)
+_NOT_REWARD_WORDS = UNIT_WORDS | frozenset(
+    """time date day hour minute week month year index row unit visit period round wave feature propensity probability
+    weight position rank age zip code lat lon latitude longitude number no nr flight distance ticket order invoice
+    datum tag stunde woche monat jahr zeit alter plz nummer besuch runde auftrag rechnung""".split()  # noqa: SIM905
+)
+EVENT_WORDS = frozenset(("cens", "censor", "censored", "status", "event", "death", "dead", "died"))
+SURVIVAL_WORDS = frozenset(("time", "days", "weeks", "months", "survival", "duration", "tenure", "futime"))
+_LOSS_WORDS = frozenset(
+    """cost costs expense expenses price prices loss losses delay delays wait waits waiting latency lateness downtime
+    defect defects complaint complaints damage damages waste debt penalty churn failure failures error errors mistake
+    mistakes duration refund refunds seizure seizures death deaths mortality accident accidents injury injuries relapse
+    relapses outage outages bug bugs incident incidents cancellation cancellations returned overtime
+    mängel ausschuss storno stornos tote todesfälle anfälle strafe strafen""".split()  # noqa: SIM905
+)
+_GERMAN_LOSS = re.compile(
+    r"\w*(kosten|fehler|verluste?|verspätung(en)?|verzögerung(en)?|dauer|ausgaben|aufwand|preise?|schaden|schäden|"
+    r"reklamation(en)?|beschwerden?|retouren?|stornierung(en)?|ausfälle|unfälle|"
+    r"(liefer|warte|antwort|lade|bearbeitungs|durchlauf|ausfall|reaktions|stillstands|fahr)zeit(en)?)"
+)
+_SHORT_TIMES = frozenset(
+    """response wait waiting delivery lead load loading processing handling travel queue turnaround cycle repair build
+    answer reaction down resolution shipping commute""".split()  # noqa: SIM905
+)
+
+
+def words_of_name(name: str) -> list[str]:
+    """The words of which a name consists, in small letters.
+
+    >>> words_of_name("arrDelay_min"), words_of_name("Erlös (€)")
+    (['arr', 'delay', 'min'], ['erlös'])
+    """
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])", " ", name).lower())
+
+
+def sounds_like_loss(column: str) -> bool:
+    """Whether the name of a column says that smaller numbers are better.
+
+    >>> [sounds_like_loss(name) for name in ("arr_delay", "Shipping Cost", "response_time", "Lieferzeit", "errors")]
+    [True, True, True, True, True]
+    >>> [sounds_like_loss(name) for name in ("weight_loss_goal_met", "survival time", "revenue", "Laufzeit")]
+    [False, False, False, False]
+    """
+    words = words_of_name(column)
+    if len(words) > 1 and words[-1] in ("time", "times") and words[-2] in _SHORT_TIMES:
+        return True
+    ends = {words[-1], *(words[:1] if len(words) <= 2 else ())} if words else set()
+    return any(word in _LOSS_WORDS or _GERMAN_LOSS.fullmatch(word) for word in ends)
+
+
+def may_name_reward(column: str) -> bool:
+    """Whether nothing in the name of a column speaks against rewards."""
+    return sounds_like_loss(column) or not _NOT_REWARD_WORDS & set(words_of_name(column))

@@ -1,0 +1,149 @@
+"""Checks of a whole table, also of columns that are not read: copies of rows, units that repeat, times of arms."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmbandits.logs.column_names import UNIT_WORDS, words_of_name
+from pmbandits.logs.columns import ReadSettings, parse_labels, to_numpy
+from pmbandits.logs.files import file_kind, open_csv, open_parquet, open_sheet, read_errors_as_one_sentence, read_header
+from pmbandits.logs.findings import Finding, check_time_spans
+from pmbandits.logs.periods import parse_times
+
+_LARGEST_FILE = 1 << 26  # bytes up to which rows are compared
+_LARGEST_FRAME = 200_000  # rows
+_FEWEST_ROWS = 20
+_FEWEST_UNITS, _ROWS_OF_A_UNIT = (
+    5,
+    1.2,
+)  # different units at least, and rows of one on average, from which on it is said
+
+
+def read_whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] | None:
+    """The names of the columns, and all rows as an Arrow table whose columns are called c0, c1, …; ``None`` for others.
+
+    Others are JSON lines, and files that are too large to be looked at as a whole.
+    """
+    import pyarrow as pa
+
+    kind = file_kind(path)
+    if kind == "jsonl" or path.stat().st_size > _LARGEST_FILE:
+        return None
+    with read_errors_as_one_sentence(path, kind):
+        if kind == "csv":
+            header, delimiter, above = read_header(path)
+            names = [f"c{k}" for k in range(len(header))]
+            return header, pa.Table.from_batches(open_csv(path, names, names, delimiter, above, lambda row: "skip"))
+        if kind == "parquet":
+            table = open_parquet(path).to_table()
+            return table.schema.names, table.rename_columns([f"c{k}" for k in range(table.num_columns)])
+        with open_sheet(path, sheet) as found:
+            rows = [["" if cell is None else str(cell) for cell in row] for row in found.rows]
+            return found.columns, pa.table(
+                {f"c{k}": [row[k] if k < len(row) else "" for row in rows] for k in range(len(found.columns))}
+            )
+
+
+def drop_duplicate_rows(table: Any) -> Any:
+    """The table with every row once, in the order of the first of each."""
+    return table.group_by(table.column_names, use_threads=False).aggregate([])
+
+
+def check_whole_table(data: Any, settings: ReadSettings, dates: Sequence[str]) -> list[Finding]:
+    """What the whole table shows, also its other columns: copies of rows, units that repeat, and times of arms."""
+    import pyarrow as pa
+
+    try:
+        found = read_whole_table(Path(data), settings.sheet) if isinstance(data, (str, Path)) else _frame(data)
+        if found is None:
+            large = isinstance(data, (str, Path)) and Path(data).stat().st_size > _LARGEST_FILE
+            seen = f"Rows were not checked for copies: the file is larger than {_LARGEST_FILE >> 20} MB."
+            return [Finding("copies not checked", seen, "")] if large else []
+        header, table = found
+        look = isinstance(data, (str, Path)) and not settings.distinct
+        copies = _check_duplicates(header, table, settings) if look else []
+        return [*copies, *_check_units(header, table, settings), *_check_times(header, table, settings, dates)]
+    except (ValueError, pa.ArrowException):  # reading it for the answer says what is wrong
+        return []
+
+
+def _frame(data: Any) -> tuple[list[str], Any] | None:
+    """The names of the columns and the columns of a frame, as texts; ``None`` for others, and for large ones."""
+    import pyarrow as pa
+
+    names = getattr(data, "column_names", getattr(data, "columns", None))
+    if names is None or callable(names) or not hasattr(data, "__len__") or len(data) > _LARGEST_FRAME:
+        return None
+    texts = {f"c{k}": pa.array(np.asarray(data[name]).astype(str)) for k, name in enumerate(names)}
+    return [str(name) for name in names], pa.table(texts)
+
+
+def _check_units(header: list[str], table: Any, settings: ReadSettings) -> Iterator[Finding]:
+    """A finding if a column of people or places names many of them several times."""
+    import pyarrow.compute as pc
+
+    if settings.unit is not None or settings.per is not None or settings.is_weighted:
+        return
+    for k, name in enumerate(header):
+        if name in (settings.arm, settings.reward) or not UNIT_WORDS & set(words_of_name(name)):
+            continue
+        count = pc.count_distinct(table.column(k)).as_py()
+        if _FEWEST_UNITS <= count <= table.num_rows / _ROWS_OF_A_UNIT:
+            yield Finding(
+                "units",
+                f"“{name}” repeats ({count:,} in {table.num_rows:,} rows), so some rewards are of the same one.",
+                "They were taken as independent, which makes verdicts too sure.",
+                f"To allow for that: --unit {shlex.quote(name)} (unit={name!r} in Python).",
+            )
+            return
+
+
+def _check_times(header: list[str], table: Any, settings: ReadSettings, dates: Sequence[str]) -> Iterator[Finding]:
+    """A finding if there are dates that were not looked at; and one if arms were tried only a part of the time."""
+    name = next((date for date in dates if date in header and date != settings.arm), None)
+    if settings.time is not None or name is None:
+        return
+    change = f"To look at changes over time: --time {shlex.quote(name)} (time={name!r} in Python)."
+    yield Finding("times", f"“{name}” has dates, which were not looked at.", "", change)
+    if settings.arm in header and not settings.where:
+        labels = parse_labels(to_numpy(table.column(header.index(settings.arm))))
+        names, arm = np.unique(labels.astype(str), return_inverse=True)
+        moments = parse_times(to_numpy(table.column(header.index(name))))
+        yield from check_time_spans(names.tolist(), arm, moments)
+
+
+def _check_duplicates(header: list[str], table: Any, settings: ReadSettings) -> list[Finding]:
+    """A finding if rows are exact copies of others, and a column such as an id or a time says that this is no chance.
+
+    Where no column tells rows apart, equal rows are to be expected: two customers may have paid the same.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arms = header if settings.wide is True else settings.wide or (settings.arm, settings.reward)
+    others = [k for k, name in enumerate(header) if name not in arms]
+    if not others:
+        return []
+    try:
+        distinct = drop_duplicate_rows(table)
+    except pa.ArrowException:  # columns of lists cannot be compared
+        return []
+    copies = table.num_rows - distinct.num_rows
+    if not copies or distinct.num_rows < _FEWEST_ROWS:
+        return []
+    keys = [header[k] for k in others if pc.count_distinct(distinct.column(k)).as_py() == distinct.num_rows]
+    if not keys:
+        return []
+    return [
+        Finding(
+            "duplicates",
+            f"{copies:,} of {table.num_rows:,} rows are exact copies of others, also in “{keys[0]}”.",
+            "They were counted.",
+            "To count each of them once: --distinct (distinct=True in Python).",
+        )
+    ]
