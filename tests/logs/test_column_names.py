@@ -8,8 +8,8 @@ from pmbandits.logs.column_names import may_name_reward, sounds_like_loss
 
 
 @pytest.mark.parametrize(
-    "name", ["Kosten", "Lieferzeit", "response_time", "errors", "duration", "refund", "seizures", "Wait (min)", "arrDelay",
-             "Versandkosten", "Bearbeitungszeit (h)", "error_rate", "Verspätung"],
+    "name", ["Kosten", "Lieferzeit", "response_time", "errors", "duration", "refund", "seizures", "Wait (min)",
+             "arrDelay", "Versandkosten", "Bearbeitungszeit (h)", "error_rate", "Verspätung"],
 )  # fmt: skip
 def test_names_of_what_is_to_be_kept_small(name: str) -> None:
     assert sounds_like_loss(name) and may_name_reward(name)
