@@ -133,7 +133,7 @@ def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
     assert "“kind” for what was chosen (or is it site?)" in first and "“yield” for the result." in first
     for answer in ("2", "site"):
         asked: list[str] = []
-        monkeypatch.setattr(typer, "prompt", lambda question, default, type: asked.append(question) or answer)
+        monkeypatch.setattr(typer, "prompt", lambda said, default, type, answer=answer: asked.append(said) or answer)
         monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
         monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
         options = {"arm": None, "reward": None, "wide": False, "sheet": None}
