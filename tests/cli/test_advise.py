@@ -131,14 +131,14 @@ def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
     path.write_text("kind,site,yield,height\n" + "\n".join(rows) + "\n")
     first = plain(invoke("advise", path)).partition("To change it")[0]
     assert "“kind” for what was chosen (or is it site?)" in first and "“yield” for the result." in first
-    for answer in ("2", "site"):
-        asked: list[str] = []
-        monkeypatch.setattr(typer, "prompt", lambda said, default, type, answer=answer: asked.append(said) or answer)
-        monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-        monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
+    monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))
+    answers = ["site", "2"]
+    monkeypatch.setattr(typer, "prompt", lambda said, default, type: answers.pop())
+    for left in (1, 0):
         options = {"arm": None, "reward": None, "wide": False, "sheet": None}
         advise._ask_for_columns(path, options)
-        assert options["arm"] == "site" and options["reward"] is None and len(asked) == 1  # the result is clear
+        assert options["arm"] == "site" and options["reward"] is None and len(answers) == left  # the result is clear
 
 
 def test_groups_get_an_answer_each(tmp_path: Path) -> None:

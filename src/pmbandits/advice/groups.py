@@ -28,7 +28,8 @@ class AdviceByGroup(Mapping[str, Advice]):
     column : the column that says to which group a row belongs.
     whole : the advice on all rows.
     p_value : of the differences between arms being the same in all groups (Cochran's Q, for each arm beside the one
-        that is best on all rows or, if too few groups have it, that has most rewards; times their number). NaN if nothing can be compared.
+        that is best on all rows or, if too few groups have it, that has most rewards; times their number). NaN if
+        nothing can be compared.
 
     Examples
     --------
