@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LEFT, WIDTH, HEIGHT = 40, 360, 150  # pixels: the margin with numbers, the whole width, and the height of the drawing
 MOST_CURVES = 8
+_WIDEST_DRAWN = 8.0  # times the usual width of an interval, beyond which it is cut
 _Ticks = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]  # numbers with their texts, of both axes
 
 
@@ -36,11 +37,10 @@ def share_bar_parts(advice: Advice) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Dots:
-    """Scores with their intervals, as places in percent; ``low`` and ``high`` are written at the ends of the axis."""
+    """Scores with their intervals, and numbers at the axis, as places in percent."""
 
     rows: list[dict[str, Any]]
-    low: str
-    high: str
+    ticks: list[tuple[float, str]]
 
 
 def score_dot_chart(advice: Advice, most: int) -> Dots:
@@ -53,7 +53,9 @@ def score_dot_chart(advice: Advice, most: int) -> Dots:
         (n, advice.shown_score(u), sorted(map(advice.shown_score, i)) if isfinite(i[0]) else [], k)
         for n, u, i, k in rows
     ]
-    ends = [v for _, u, i, _ in shown for v in (u, *i) if isfinite(v)] or [0.0]
+    widths = sorted(i[1] - i[0] for _, _, i, _ in shown if i)
+    widest = _WIDEST_DRAWN * widths[len(widths) // 2] if widths else 0.0  # wider ones would squeeze all others
+    ends = [v for _, u, i, _ in shown for v in (u, *(i if i and i[1] - i[0] <= widest else ())) if isfinite(v)] or [0.0]
     low, high = min(ends), max(ends)
     scale = AxisScale(low, high if high > low else low + 1.0)
     return Dots(
@@ -66,13 +68,15 @@ def score_dot_chart(advice: Advice, most: int) -> Dots:
                 "width": 100.0 * (scale.position_on_axis(between[1]) - scale.position_on_axis(between[0]))
                 if between
                 else None,
+                "cut": [side for side, over in (("low", between[0] < low), ("high", between[1] > scale.hi)) if over]
+                if between
+                else [],
                 "colour": arm_colour(k) if k >= 0 else "var(--ink)",
                 "chosen": k < 0 or advice.weights[k] == 1.0,
             }
             for name, score, between, k in shown
         ],
-        written(low),
-        written(high) if high > low else "",
+        [(100.0 * scale.position_on_axis(v), plain_number(v)) for v in scale.ticks()],
     )
 
 

@@ -17,7 +17,7 @@ from pmbandits.advice.checks import TAIL_ROBUST_METRICS
 from pmbandits.advice.decision import Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
-from pmbandits.advice.numbers import NumberFormat, format_two_digits, share_in_percent
+from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.metrics.registry import metric as find_metric
 from pmbandits.supports import Binary
@@ -91,9 +91,31 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
         if alone
         else f"{ours} against {written(advice.shown_score(values[0]))}"
     )
-    return (
-        f"By the {score}, {what} is {more}: {against}{smaller}.{_does_difference_matter_text(advice, found, written)}"
+    between_them = "".join(
+        f" {arm_label(name, advice.log.arm_column)} ({score_of_arm}) comes between them, but {why}."
+        for name, score_of_arm, why in arms_left_out_between(advice)
     )
+    matters = _does_difference_matter_text(advice, found, written)
+    return f"By the {score}, {what} is {more}: {against}{smaller}.{between_them}{matters}"
+
+
+def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str]]:
+    """Arms that score more than the one compared with, but could not be compared: names, scores, and why."""
+    found, outliers = advice.decision.difference, {}
+    for caveat in advice.decision.caveats:
+        if caveat.kind == "outlier":
+            outliers[caveat.arms[0]] = plain_number(caveat.numbers["reward"])
+    if found is None or len(advice.mixture) > 1:
+        return []
+    least = max(a.utility for a in advice.arms if a.name == found.rival)
+    out = []
+    for k in advice.evidence.left_out:
+        arm = advice.arms[k]
+        if arm.utility > least and arm.share == 0.0:
+            why = "it has too few rewards" if k in advice.evidence.few else "a few of its rewards decide that"
+            why = f"one of its rewards ({outliers[arm.name]}) decides that" if arm.name in outliers else why
+            out.append((arm.name, number_format(advice)(advice.shown_score(arm.utility)), why))
+    return out[:2]
 
 
 def _does_difference_matter_text(advice: Advice, found: Difference, written: NumberFormat) -> str:
@@ -199,9 +221,11 @@ def next_step_sentences(advice: Advice) -> str:
     if step.kind == "nothing":
         return "No more data are needed to decide this."
     if step.kind == "more rewards":
+        first = [name for name, *_ in arms_left_out_between(advice)]
+        needed = f"More rewards of {arm_list_text(advice, first)} are needed first. " if first else ""
         return (
-            f"{_more_rewards_text(advice, step.rewards)} would settle it in about 8 of 10 cases, if the difference is "
-            "about what it looks like."
+            f"{needed}{_more_rewards_text(advice, step.rewards)} would settle {'the rest' if first else 'it'} in about "
+            "8 of 10 cases, if the difference is about what it looks like."
         )
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
