@@ -188,12 +188,9 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
     )
     arm, arm_sure, arm_candidates = _choose_column(columns, ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
-    likely = [
-        c
-        for c in numbers
-        if may_name_reward(c.name) and (not _counts_rows(c.cells) or c.words_of_name & set(REWARD_WORDS))
-    ]
-    arms, others = likely, likely or [c for c in numbers if not c.is_label]
+    named = [c for c in numbers if may_name_reward(c.name)]
+    likely = [c for c in named if not _counts_rows(c.cells) or c.words_of_name & set(REWARD_WORDS)]
+    arms, others = likely or named, likely or [c for c in numbers if not c.is_label]
     reward, reward_sure, reward_candidates = _choose_column(others, REWARD_WORDS, others[::-1])
     event, time = _survival_columns(numbers)
     if time is not None and (reward is None or reward.name.strip().lower() not in REWARD_WORDS):
