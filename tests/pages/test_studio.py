@@ -303,6 +303,8 @@ def test_a_table_that_is_dropped_in_is_read_and_can_be_read_otherwise(client: Cl
         "sure": True,
         "arms": ["paid"],
         "decimal": ",",
+        "thousands": "",
+        "currency": "",
         "loss": False,
     }
     assert found["guess"] == guess

@@ -277,11 +277,11 @@ def test_a_curve_of_ones_own_can_be_said() -> None:
 
 
 def test_why_a_table_is_not_read_is_said_without_options_of_the_command_line(ask: Ask) -> None:
-    found = _drop(ask, "money.csv", "variant,revenue\n" + "A,€ 1.50\nB,€ 2.00\n" * 20)
+    found = _drop(ask, "money.csv", "variant,revenue\n" + "A,€ 1.50\nB,$ 2.00\n" * 20)
     assert found["read"] is None and found["why"].startswith("money.csv holds no usable rewards")
     assert found["why"].endswith("look like amounts of money: say so under “Change how it is read”.")
     read = ask("/read", table=found["table"], arm="variant", reward="revenue", currency="€")["read"]
-    assert [arm["mean"] for arm in read["arms"]] == [1.5, 2.0]
+    assert [arm["mean"] for arm in read["arms"]] == [1.5]
 
 
 def test_where_columns_are_not_clear_the_page_asks_and_names_the_candidates(ask: Ask) -> None:
@@ -294,10 +294,39 @@ def test_where_columns_are_not_clear_the_page_asks_and_names_the_candidates(ask:
 def test_a_column_that_sounds_like_a_loss_is_read_as_one_and_shown_in_its_own_sign(ask: Ask) -> None:
     rows = "".join(f"{'ab'[k % 2]},{10 + k % 5 + 3 * (k % 2)}\n" for k in range(200))
     found = _drop(ask, "calls.csv", f"arm,delay\n{rows}")
-    assert found["asked"]["loss"] and "smaller is better" in " ".join(found["read"]["findings"])
+    assert found["asked"]["loss"] and "smaller is better" in found["read"]["findings"][0]["said"]
     look = ask("/look", table=found["table"], metric="mean")
     assert look["arms"][0]["name"] == "a" and look["arms"][0]["worth"] == pytest.approx(12.0)
     advice = ask("/verdict", table=found["table"], metric="mean")["advice"][0]
     assert advice["recommendation"] == "Choose a." and advice["kind"] == "choose" and advice["badge"] == "settled"
     assert "12.00 against 15.00, and smaller is better" in advice["reason"]
     assert all(arm["interval"][0] > 0.0 for arm in advice["arms"])
+    assert [arm["average"] for arm in advice["arms"]] == ["12.00", "15.00"]  # one number for one thing
+    assert look["grid"] == sorted(look["grid"]) and look["grid"][0] > 0.0  # losses grow to the right
+    assert look["above"][0][0] == 0.0 and look["above"][0][-1] == 1.0  # the share of them below each number
+
+
+def test_more_choices_are_those_of_advise_and_what_was_noticed_has_a_button(ask: Ask) -> None:
+    rng = np.random.default_rng(3)
+    lead = {"DE": 1.0, "FR": -1.0}
+    rows = [
+        (country, name, f"{rng.normal(5 + lead[country] * (name == 'b'), 1):.3f}")
+        for country in lead
+        for name in ("a", "b", "B") * 60
+    ]
+    found = _drop(ask, "log.csv", "country,arm,reward\n" + "\n".join(map(",".join, rows)) + "\n")
+    noticed = {one.get("option"): one for one in found["read"]["findings"]}
+    assert noticed["same_names"]["button"] and found["read"]["count"] == 3
+    asked = {"table": found["table"], "arm": "arm", "reward": "reward", "same_names": True}
+    more = {"by": "country", "matters": "0,1", "measured_in": "€", "where": "reward > -100"}
+    read = ask("/read", **asked, **more)
+    assert read["read"]["count"] == 2 and read["asked"]["matters"] == 0.1
+    answer = ask("/verdict", table=found["table"], metric="mean")
+    assert [row[:3] for row in answer["groups"]["rows"][1:]] == [["DE", "180", "b"], ["FR", "180", "a"]]
+    assert "€" in answer["advice"][0]["reason"] and not any(
+        "capital" in said for said in answer["advice"][0]["caveats"]
+    )
+    command = ask("/look", table=found["table"], metric="mean")["again"]["command"]
+    for words in ("--same-names", "--by country", "--matters 0.1", "--measured-in", "--where"):
+        assert words in command
+    assert "compared itself" in ask("/read", 400, **asked, by="arm")["error"]

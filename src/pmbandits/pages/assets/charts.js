@@ -25,7 +25,7 @@ const Charts = (() => {
     if (value === 0) return "0";
     const size = Math.abs(value);
     if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
-    return Number(value.toPrecision(size >= 1e4 ? Math.max(digits, Math.ceil(Math.log10(size))) : digits)).toLocaleString("en", { maximumFractionDigits: 12 });
+    return Number(value.toPrecision(size >= 1e4 ? Math.max(digits, Math.ceil(Math.log10(size))) : digits)).toLocaleString("en", { maximumFractionDigits: 12 }).replace("-", "−");
   }
 
   function chip(colour) {
@@ -76,13 +76,14 @@ const Charts = (() => {
 
     // series: [{label, colour, place, width, dash, fill, band}], data: [x, y, y, …]
     set(series, data, summary, more = {}) {
-      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) && this.flip === (more.flip ? -1 : 1) && this.upright === Boolean(more.upright) &&
+      const same = this.chart && series.length === this.series.length && this.bend === (more.bend || 0) && this.words === more.words && this.upright === Boolean(more.upright) &&
         series.every((s, k) => s.label === this.series[k].label && s.colour === this.series[k].colour);
       this.series = series;
       this.data = data;
       this.events = more.events || [];
       this.bend = more.bend || 0;
-      this.flip = more.flip ? -1 : 1; // losses are drawn as negative rewards, and written as losses
+      this.words = more.words; // of both axes, where they change with the data; losses hold to the left of a number
+      if (more.words) [this.options.x, this.options.y, this.options.align] = more.words;
       this.upright = Boolean(more.upright); // a logarithmic scale also upwards
       if (summary) this.plot.setAttribute("aria-label", `${this.options.title}. ${summary} Arrow keys read the values.`);
       if (same) this.chart.setData(data);
@@ -95,7 +96,7 @@ const Charts = (() => {
       if (!this.data) return;
       const { options } = this;
       const ink = () => style("--soft"), grid = { stroke: () => style("--line"), width: 1 };
-      const paths = options.steps ? uPlot.paths.stepped({ align: 1 }) : undefined;
+      const paths = options.steps ? uPlot.paths.stepped({ align: options.align || 1 }) : undefined;
       const font = "12px system-ui, sans-serif";
       const x = { time: false, ...(options.span ? { range: options.span } : {}) };
       if (this.bend) Object.assign(x, { distr: 4, asinh: this.bend });
@@ -103,18 +104,18 @@ const Charts = (() => {
         const xs = this.data[0]; // of one point, uPlot makes a range of several powers of ten
         return !xs.length ? [1, 10] : xs[0] === xs[xs.length - 1] ? [xs[0] / 2, 2 * xs[0]] : [low, high];
       } });
-      const axis = (label, size, sign = 1) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
-        ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(sign * v))) });
+      const axis = (label, size) => ({ label, labelFont: font, labelSize: 18, font, stroke: ink, grid, size,
+        ticks: { show: false }, values: (u, ticks) => ticks.map((v) => (v === null ? "" : number(v))) });
       this.chart = new uPlot({
         width: Math.max(this.plot.clientWidth, 200), height: options.height || 230,
         scales: { x, y: { ...(options.range ? { range: options.range } : {}), ...(this.upright ? { distr: 3 } : {}) } },
-        axes: [{ ...axis(options.x, 34, this.flip), space: 45, ...(x.distr === 3 ? { splits: Chart.round, filter: Chart.few } : {}),
+        axes: [{ ...axis(options.x, 34), space: 45, ...(x.distr === 3 ? { splits: Chart.round, filter: Chart.few } : {}),
           ...(x.distr === 4 ? { splits: (u, at, low, high) => Chart.spread(low, high, this.bend, this.plot.clientWidth), filter: (u, ticks) => ticks } : {}) }, { ...axis(options.y, 54) }],
         legend: { live: true, markers: { dash: (u, k) => { const s = this.series[k - 1] || {};
           return (s.dash || (s.place === undefined ? [] : dash(s.place))).length ? "dashed" : "solid"; } } },
         cursor: { points: { size: 6 }, drag: { x: false, y: false } },
         series: [
-          { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(this.flip * v)) },
+          { label: options.short || options.x, value: (u, v) => (v === null ? "" : number(v)) },
           ...this.series.map((s) => ({ label: s.label, stroke: s.ink ? () => style(s.ink) : s.colour, width: s.width || 2,
             dash: s.dash || (s.place === undefined ? [] : dash(s.place)), fill: s.fill, paths: s.points ? () => null : paths,
             points: { show: Boolean(s.points) || (options.log && this.data[0].length < 30 && (s.width || 2) >= 1.4), size: 5 }, spanGaps: Boolean(options.gaps), show: s.show !== false,
@@ -185,7 +186,7 @@ const Charts = (() => {
       this.at = Math.min(Math.max(from + step, 0), x.length - 1);
       this.chart.setCursor({ left: this.chart.valToPos(x[this.at], "x"), top: 10 });
       const values = this.series.map((s, k) => `${s.label} ${number(this.data[k + 1][this.at])}`);
-      this.said.textContent = `${this.options.short || this.options.x} ${number(this.flip * x[this.at])}: ${values.join(", ")}`;
+      this.said.textContent = `${this.options.short || this.options.x} ${number(x[this.at])}: ${values.join(", ")}`;
     }
 
     fill() {

@@ -222,6 +222,8 @@
   const percent = (share) => (share === null ? "any" : share === 0 ? "–" : share >= 0.01 ? `${(100 * share).toFixed(0)} %` : `${(100 * share).toPrecision(2)} %`);
   const bar = (parts) => Charts.bar(parts, "share", percent);
 
+  const REWARDS = { above: ["reward x", "share of rewards above x", 1], bent: ["reward x", "what being above x counts", 1] };
+  const LOSSES = { above: ["loss x", "share of losses below x", -1], bent: ["loss x", "what being below x counts", -1] };
   let charts = null;
   function makeCharts() {
     if (charts) return;
@@ -256,6 +258,7 @@
         onclick: () => (one.per ? table.per(one.per) : understand(one.metric, { formula: true })) }, one.say)))] : []));
     badge(tie ? ["", "wait"] : ["checking whether that is more than chance …", "wait"]);
     $("verdict").replaceChildren();
+    $("groups").replaceChildren();
     $("limits-cost").textContent = found.limits ? found.limits.sentence : "";
     armsTable(found.arms, null);
     $("command").textContent = found.again.command;
@@ -270,11 +273,14 @@
     if (mixed) lines.push({ label: "the mixture", ink: "--mixture", colour: "mixture", width: 2.6 });
     const said = `${found.drawn.length} arms${mixed ? " and the mixture" : ""}.`;
     charts.above.note(state.undrawn);
-    charts.above.set(lines, [found.grid, ...found.above], said, { bend: state.bend, flip: state.loss });
-    charts.bent.note(state.bend ? "" : found.grid[0] < 0 ? "The score of an arm is the area below its line right of 0, less the area between its line and its height at the far left, left of 0."
+    charts.above.set(lines, [found.grid, ...found.above], said, { bend: state.bend, words: state.loss ? LOSSES.above : REWARDS.above });
+    charts.bent.note(state.bend || state.loss ? "" : found.grid[0] < 0 ? "The score of an arm is the area below its line right of 0, less the area between its line and its height at the far left, left of 0."
       : "The score of an arm is the area below its line.");
-    $("bent-card").hidden = Boolean(tie); // there is nothing to see
-    charts.bent.set(lines, [found.grid, ...found.bent], said, { bend: state.bend, flip: state.loss });
+    const average = found.text === "mean"; // then all outcomes count alike, and the score is the average
+    $("bent-card").hidden = Boolean(tie) || average;
+    $("attention-card").hidden = average;
+    $("arms").classList.toggle("plain", average);
+    charts.bent.set(lines, [found.grid, ...found.bent], said, { bend: state.bend, words: state.loss ? LOSSES.bent : REWARDS.bent });
     dock();
   }
 
@@ -285,6 +291,7 @@
 
   function armsTable(arms, careful) {
     const spans = new Map((careful || []).filter((a) => a.interval).map((a) => [a.name, a.interval]));
+    const spoken = new Map((careful || []).map((a) => [a.name, a.span]));
     const ends = arms.flatMap((a) => [a.worth, ...(spans.get(a.name) || [])]).concat(state.now.worth).filter((v) => v !== null);
     const high = Math.max(...ends), least = Math.min(...ends), low = least >= 0 && least < 0.7 * high ? 0 : least;
     const wide = (high - low) || 1;
@@ -293,13 +300,13 @@
     $("arms").tBodies[0].replaceChildren(...arms.map((arm) => {
       const dot = element("b"), track = element("div", { class: "track" }), span = spans.get(arm.name);
       track.style.color = arm.colour;
-      let said = `score ${number(arm.worth)}`;
+      let said = `score ${arm.score}`;
       if (span) {
         const line = element("i");
         line.style.left = at(span[0]);
         line.style.width = `${(100 * (span[1] - span[0]) / wide).toFixed(2)}%`;
         track.append(line);
-        said += `, 95 % interval ${number(span[0], 3)} to ${number(span[1], 3)}`;
+        said += `, 95 % interval ${spoken.get(arm.name)}`;
       }
       dot.style.left = at(arm.worth);
       track.append(dot);
@@ -307,11 +314,11 @@
       return element("tr", {}, element("th", { scope: "row", class: "name" }, chip(arm.colour), arm.name),
         element("td", { class: "number" }, percent(arm.share)),
         element("td", { class: "wide-only" }, element("div", { class: "bar", "aria-hidden": "true" }, bar([arm]))),
-        element("td", { class: "number" }, number(arm.worth)), element("td", { class: "number" }, number(arm.mean)),
+        element("td", { class: "number score" }, arm.score), element("td", { class: "number" }, arm.average),
         element("td", { class: "wide-only" }, track, element("span", { class: "hidden-visually" }, said)),
         element("td", { class: "number wide-only" }, arm.n.toLocaleString("en")));
     }), ...(state.now.more ? [element("tr", {}, element("td", { colspan: 7 }, `… and ${state.now.more} more arms`))] : []),
-    element("tr", { class: "axis", "aria-hidden": "true" }, element("td", { colspan: 3 }), element("td", { colspan: 2 }),
+    element("tr", { class: "axis", "aria-hidden": "true" }, element("td", { colspan: 3 }), element("td", { class: "score" }), element("td"),
       element("td", { class: "wide-only" }, element("div", { class: "ends" }, element("span", {}, number(low, 3)), element("span", {}, high > low ? number(high, 3) : ""))), element("td")));
   }
 
@@ -334,8 +341,8 @@
       const found = await post("verdict", asked);
       if (found.stale || mine !== state.now) return;
       const advice = found.advice[0], list = (texts) => element("ul", {}, texts.map((text) => element("li", {}, text)));
-      const shares = new Map(advice.arms.map((arm) => [arm.name, arm.share]));
-      const arms = mine.arms.map((arm) => ({ ...arm, share: shares.get(arm.name) }));
+      const careful = new Map(advice.arms.map((arm) => [arm.name, arm]));
+      const arms = mine.arms.map((arm) => { const { share, score, average } = careful.get(arm.name); return { ...arm, share, score, average }; });
       $("sentence").textContent = advice.recommendation;
       $("dock-said").textContent = advice.recommendation;
       for (const id of ["big-bar", "dock-bar"]) $(id).replaceChildren(...bar(arms));
@@ -351,11 +358,20 @@
         ...(advice.caveats.length ? [element("h3", {}, "Mind"), list(advice.caveats)] : []),
         element("details", {}, element("summary", {}, "How it was worked out"), list(advice.notes)));
       armsTable(arms, advice.arms);
+      showGroups(found.groups);
     } catch (error) {
       if (mine !== state.now) return;
       badge(["no verdict", "no"]);
       $("verdict").replaceChildren(element("p", { class: "wrong" }, `No verdict: ${error.message}`));
     }
+  }
+
+  // One more answer for each group of rows.
+  function showGroups(groups) {
+    if (!groups) return;
+    const [head, ...rows] = groups.rows, cells = (kind, row) => element("tr", {}, row.map((cell) => element(kind, {}, cell)));
+    $("groups").replaceChildren(element("h3", {}, `In each ${groups.column}`), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Groups" },
+      element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, rows.map((row) => cells("td", row))))), element("p", {}, groups.said));
   }
 
   async function way() {

@@ -3,7 +3,9 @@
 const StudioTable = ({ state, post, wrong, taken, stale }) => {
   const { element } = Charts;
   const $ = (id) => document.getElementById(id);
-  const CHOICES = ["arm", "reward", "unit", "time", "decimal", "thousands", "currency"];
+  const TEXTS = ["thousands", "currency", "where", "since", "sheet", "matters", "measured_in", "missing"];
+  const CHOICES = ["arm", "reward", "unit", "time", "decimal", "weight", "by", ...TEXTS];
+  const TICKS = ["same_names", "distinct"];
 
   function options(select, names, none, chosen) {
     select.replaceChildren(...(none === null ? [] : [element("option", { value: "" }, none)]),
@@ -24,9 +26,11 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     const arms = Array.isArray(asked.wide) ? asked.wide : asked.wide ? found.columns : guess.arms;
     $("wide-list").replaceChildren(...found.columns.map((name) => element("label", {},
       element("input", { type: "checkbox", value: name, checked: arms.includes(name) }), ` ${name}`)));
+    for (const id of ["by", "weight"]) options($(id), found.columns, "no such column", asked[id]);
     $("decimal").value = asked.decimal || guess.decimal;
-    $("thousands").value = asked.thousands || "";
-    $("currency").value = asked.currency || "";
+    for (const id of TEXTS) $(id).value = asked[id] || (asked.arm || asked.wide ? "" : guess[id]) || "";
+    if (asked.missing) $("missing").value = asked.missing.join(" ") || "none";
+    for (const id of TICKS) $(id).checked = Boolean(asked[id]);
     $("loss").checked = asked.loss === undefined ? guess.loss : Boolean(asked.loss);
     $("range").value = asked.range || "unknown";
     [$("range-lo").value, $("range-hi").value] = asked.ends || ["", ""];
@@ -46,8 +50,8 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
   }
 
   // The table of the answer has the words of the user's own table.
-  function heads({ wide, arm, currency }) {
-    const money = currency ? ` (${currency})` : "";
+  function heads({ wide, arm, currency, measured_in: unit }) {
+    const money = unit || currency ? ` (${unit || currency})` : "";
     $("arm-head").textContent = wide || arm.toLowerCase() === "arm" ? "arm" : `${arm} (arm)`;
     $("worth-number").textContent = `score${money}`;
     $("average-head").textContent = `average${money}`;
@@ -73,7 +77,9 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     $("columns-details").open = !read;
     $("source").open = false;
     $("source-said").textContent = "Take another table";
-    $("account").textContent = read ? [read.account || "Every row could be used.", ...read.findings].join(" ") : "";
+    $("account").textContent = read ? read.account || "Every row could be used." : "";
+    $("findings").replaceChildren(...(read ? read.findings : []).map((one) => element("li", {}, one.said, one.button ? " " : null,
+      one.button ? element("button", { type: "button", onclick: () => choose(one) }, one.button) : null)));
     if (read) heads(found.asked);
     if (read) outcome(found);
     else $("waiting").textContent = `There is no answer for ${found.name} yet: say in part 1 which columns hold the arms and the rewards.`;
@@ -105,6 +111,13 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     return data;
   }
 
+  // A button beside what was noticed: it sets the choice, and the table is read again.
+  function choose({ option, value }) {
+    if (value === true) $(option).checked = true;
+    else $(option).value = value;
+    read(option === "unit" ? "" : state.per || "", "read-wrong");
+  }
+
   const end = (id) => ($(id).value.trim() === "" ? "" : Number($(id).value.replace(",", ".")));
 
   function read(per, place) {
@@ -112,6 +125,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     const asked = { table: state.table, wide: $("wide").checked && columns, loss: $("loss").checked, per,
       range: { kind: $("range").value, lo: end("range-lo"), hi: end("range-hi") } };
     for (const id of CHOICES) asked[id] = $(id).value;
+    for (const id of TICKS) asked[id] = $(id).checked;
     if (per) asked.unit = "";
     if (per && per !== "time" && state.when) { state.lent = state.lent || !asked.time; asked.time = state.when; }
     else if (!per && state.lent) { state.lent = false; asked.time = ""; } // dates were asked for by the period only

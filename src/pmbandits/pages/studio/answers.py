@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -13,6 +14,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.repro_call import python_call, shell_command
 from pmbandits.constraints import Limits
+from pmbandits.logs import Finding
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.distortion_function import distortion_curve
@@ -29,6 +31,14 @@ _STEPS = 21  # of a slider whose whole way is shown
 _MOST_BISECTIONS = 48  # more steps where shares jump
 _SMALLEST_STEP = 0.004  # how close these come
 _JUMP = 0.2  # a change of a share that is a jump
+_GUESSED = ("arm", "reward", "wide", "arms", "decimal", "thousands", "currency", "sure")
+_BUTTONS = {  # by the kind of a finding: the option, what it is set to (None: the column that is named), and the words
+    "spelling": ("same_names", True, "Count them as one"),
+    "duplicates": ("distinct", True, "Count each once"),
+    "sentinels": ("missing", "none", "Count them as rewards"),
+    "units": ("unit", None, "Allow for that"),
+    "times": ("time", None, "Look at the time"),
+}
 
 
 def table_overview(table: Table) -> dict[str, Any]:
@@ -40,8 +50,7 @@ def table_overview(table: Table) -> dict[str, Any]:
         "numeric": first.numeric,
         "dates": first.dates,
         "rows": first.rows,
-        "guess": {name: getattr(first, name) for name in ("arm", "reward", "wide", "arms", "decimal", "sure")}
-        | {"loss": table.guessed_loss},
+        "guess": {name: getattr(first, name) for name in _GUESSED} | {"loss": table.guessed_loss},
         "why": table.read_error or table.question_on_columns,
         "own": bool(table.example),
         "begin": examples.INITIAL_STATE.get(table.example, {}).get("say", ""),
@@ -65,8 +74,8 @@ def table_overview(table: Table) -> dict[str, Any]:
         "outcomes_can_be": sentences.period_choices_of_one_reward(table),
         "account": without_option_names(log.unused_rows_sentence()),
         "findings": [
-            *(["The numbers are taken as losses: smaller is better."] if table.params["loss"] else []),
-            *(f"{f.seen} {f.done}" for f in log.findings if f.kind != "columns"),
+            *([{"said": "The numbers are taken as losses: smaller is better."}] if table.params["loss"] else []),
+            *(_finding_with_button(f) for f in log.findings if f.kind != "columns"),
         ],
         "examples": [str(bad) for bad in log.examples],
         "arms": [
@@ -82,6 +91,17 @@ def table_overview(table: Table) -> dict[str, Any]:
     return out
 
 
+def _finding_with_button(finding: Finding) -> dict[str, Any]:
+    """What was noticed about a table, and a button that changes what was done about it, if one choice does."""
+    said = {"said": f"{finding.seen} {finding.done}".strip()}
+    if finding.kind not in _BUTTONS:
+        return said
+    option, value, words = _BUTTONS[finding.kind]
+    column = re.search("“(.+?)”", finding.seen)
+    value = column[1] if value is None and column else value
+    return {**said, "option": option, "value": value, "button": words}
+
+
 def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """A preview of the best mixture for a metric, with its curves and sentences, for somebody who moves a slider."""
     start = perf_counter()
@@ -93,6 +113,9 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     drawn = sorted(order[:_MOST_ARMS_DRAWN])
     mixed = seen.weights @ table.curves.survival_of_arms
     curves = np.vstack((table.curves.survival_of_arms[drawn], mixed[None]))
+    grid, loss = table.curves.grid, bool(table.params["loss"])
+    if loss:  # losses grow to the right, too: the share of them below each number
+        grid, curves = -grid[::-1], curves[:, ::-1]
     if (seen.weights > 0.0).sum() == 1:  # a mixture of one arm has the curve of that arm
         curves = curves[:-1]
     with np.errstate(all="ignore"):
@@ -116,6 +139,8 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
                 "share": None if same else seen.weights[k],
                 "worth": seen.in_sign_of_data(float(seen.arm_utilities[k])),
                 "mean": seen.in_sign_of_data(float(table.means[k])),
+                "score": sentences.format_number(float(seen.arm_utilities[k]), seen),
+                "average": sentences.format_number(float(table.means[k]), seen, means=table.means),
                 "n": table.problem.log.arms[k].n,
             }
             for k in order[:_MOST_ARMS_LISTED]
@@ -141,7 +166,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
             "sentence": sentences.limits_cost_text(seen),
         },
         "drawn": drawn,
-        "grid": table.curves.grid,
+        "grid": grid,
         "above": curves,
         "bent": bent,
         "again": shell_and_python_calls(table, _kept_and_current_metrics(metric, params.get("kept")), limits, params),
@@ -270,6 +295,10 @@ def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "shares": None if limits is None else str(limits),
         "level": _confidence_level(params),
         "loss": table.params["loss"],
+        "matters": table.params["matters"],
+        "by": table.params["by"],
+        "path": str(table.path),
+        "options": {k: v for k, v in table.params.items() if k not in ("by", "matters", "loss")},
         "repeat": shell_and_python_calls(table, metrics, limits, params)["python"],
         "source": table.name,
     }

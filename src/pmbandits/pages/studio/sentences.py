@@ -176,7 +176,7 @@ def format_number(value: float, seen: PreviewResult, digits: int = 4, means: Flo
 
 
 def _number_text(value: float, size: float, digits: int = 4) -> str:
-    return "0" if abs(value) < 1e-9 * size else NumberFormat.for_resolution([10.0 ** (2 - digits) * value])(value)
+    return "0" if abs(value) < 1e-9 * size else NumberFormat.for_resolution([10.0 ** (2 - digits) * size])(value)
 
 
 def format_percent(part: float, whole: float) -> str:

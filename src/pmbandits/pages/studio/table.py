@@ -23,7 +23,10 @@ from pmbandits.constraints import Limits, limits
 from pmbandits.logs import ReadSettings, SniffedTable, read_log, sniff, sounds_like_loss
 from pmbandits.supports import Binary, Interval, Support
 
-_OPTIONS = ("arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency")
+_OPTIONS = (
+    "arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency", "sheet", "where", "since",
+    "measured_in", "weight", "by",
+)  # fmt: skip
 
 
 class Table:
@@ -72,6 +75,11 @@ class Table:
             for name in _OPTIONS
             if (value := _text_option(options, name)) or name in ("thousands", "currency")
         }
+        params |= {name: True for name in ("same_names", "distinct") if options.get(name)}
+        if (missing := _text_option(options, "missing")) != "":
+            params["missing"] = _parse_missing(missing)
+        by, matters = params.pop("by", None), _text_option(options, "matters").replace(",", ".")
+        self._take_sheet(params)
         params["wide"] = self._parse_wide_option(options.get("wide"), params)
         if params["wide"]:
             params.pop("arm", None), params.pop("reward", None)
@@ -82,10 +90,13 @@ class Table:
             problem = make_problem(log, support, loss=loss)
         self.problem: Problem = problem
         self.preview = Preview(problem, loss)
-        self.params = {**params, "support": support, "loss": loss}
+        if by is not None and by in (log.arm_column, log.reward_column):
+            raise ValueError(f"groups cannot be those of “{by}”, which is compared itself; choose another column.")
+        least = _validation.check_within("the smallest difference that matters", float(matters or 0.0), 0.0, 1e300)
+        self.params = {**params, "support": support, "loss": loss, "matters": least, "by": by}
         self.read_error = ""
         self._limits: dict[Any, Limits | None] = {}
-        self.curves = RewardCurves(problem.samples)
+        self.curves = RewardCurves(problem.samples, loss)
         self.__dict__.pop("means", None)
 
     def read_if_unambiguous(self, options: Mapping[str, Any]) -> None:
@@ -99,6 +110,16 @@ class Table:
                 self.read({**said, "loss": self.guessed_loss, **options})
             except ValueError as error:
                 self.params, self.read_error = {}, str(error)
+
+    def _take_sheet(self, params: dict[str, Any]) -> None:
+        """Look at another sheet of a workbook, if the page names one; columns that it does not have are guessed."""
+        if params.get("sheet") == self.params.get("sheet"):
+            return
+        with self._errors_with_upload_name():
+            self.sniff = sniff(self.path, params.get("sheet"))
+        for name in ("arm", "reward"):
+            if params.get(name) not in self.sniff.columns and getattr(self.sniff, name) is not None:
+                params[name] = getattr(self.sniff, name)
 
     def _parse_wide_option(self, given: Any, params: Mapping[str, Any]) -> bool | list[str]:
         """Whether columns are arms, or which of them."""
@@ -206,6 +227,14 @@ def _text_option(options: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be text, got {_validation.short_repr(value)}.")
     return value if name == "thousands" else value.strip()
+
+
+def _parse_missing(text: str) -> list[float]:
+    """Numbers that stand for "not known"; none for the word none."""
+    try:
+        return [float(part) for part in text.replace(";", " ").split() if part.lower() != "none"]
+    except ValueError:
+        raise ValueError(f"numbers for “not known” are such as 999999, or none, got {text!r}.") from None
 
 
 def _parse_support(given: Any) -> Support | None:

@@ -113,28 +113,44 @@ def advice_for_request(problem: Any, question: dict[str, Any]) -> dict[str, Any]
         level=question["level"],
         shares=question["shares"],
         loss=question["loss"],
+        matters=question["matters"],
         repeat=question["repeat"],
     )
+    groups = _advice_by_group(question) if question["by"] and len(metrics) == 1 else None
     if question.get("report"):
         named = [replace(advice, log=replace(advice.log, source=question["source"])) for advice in found]
-        return {"page": report.html_page(named[0] if len(named) == 1 else AdviceTable(named))}
-    return {"advice": [_advice_for_page(advice) for advice in found]}
+        if groups is not None:
+            groups.whole = named[0]
+        return {"page": report.html_page(groups or (named[0] if len(named) == 1 else AdviceTable(named)))}
+    said = None if groups is None else {"rows": groups.rows(), "said": groups.comparison, "column": groups.column}
+    return {"advice": [_advice_for_page(advice) for advice in found], "groups": said}
+
+
+def _advice_by_group(question: dict[str, Any]) -> Any:
+    """The advice for each group of rows, read from the file."""
+    from pmbandits.advice import advise
+
+    more = {name: question[name] for name in ("shares", "level", "loss", "matters", "by")}
+    return advise(question["path"], question["metrics"][0], **question["options"], **more)
 
 
 def _advice_for_page(advice: Any) -> dict[str, Any]:
     """An advice as the page takes it: its numbers, and its sentences without what only commands and programs need."""
     from pmbandits.advice import sentences
 
-    caveats = [f"{caveat.seen} {caveat.done}".strip() for caveat in advice.caveats if caveat.kind != "columns"]
-    if any(caveat.kind == "range not known" for caveat in advice.caveats):
-        caveats.append("If you know where rewards can lie, say so under “Change how it is read”.")
+    left = {*advice.log.findings, *(c for c in advice.caveats if c.kind == "rows")}  # these stand beside the table
+    caveats = [f"{caveat.seen} {caveat.done}".strip() for caveat in advice.caveats if caveat not in left]
+    written = sentences.number_format(advice)
     return {
         **{key: value for key, value in advice.to_dict().items() if key not in ("rows", "repeat")},
         "arms": [
             {
                 "name": a.name,
                 "share": a.share,
-                "interval": sorted(map(advice.shown, a.interval)) if isfinite(a.interval[0]) else None,
+                "interval": advice.shown_ends(a.interval) if isfinite(a.interval[0]) else None,
+                "span": written.interval_text(advice.shown_ends(a.interval)),
+                "score": written(advice.shown_score(a.utility)),
+                "average": written(advice.shown(a.mean)),
             }
             for a in advice.arms
         ],
