@@ -119,7 +119,7 @@ def advise(
         an entry of :func:`preferences`. The default is the mean. If you give several, you get a table of how the advice
         changes with the preference, and the verdicts allow for their number.
     arm, reward : the names of the two columns of a frame or a file. If they are not given, they are those called "arm"
-        and "reward", or the only ones that can be meant; the result says which were taken.
+        and "reward", or the likeliest ones; the result says which were taken.
     unit : the column that says whose reward it is (a user, a patient, a shop). Rewards of one unit are not independent;
         with this column, errors are worked out between units. All rows are kept in memory.
     time : the column that says when the reward came. Arms whose rewards changed over time are named, and then nothing
@@ -139,7 +139,7 @@ def advise(
     distinct : whether rows of a file that are exact copies of others are counted once.
     measured_in : the unit of the rewards, for sentences and tables, such as ``"minutes"``; ``currency`` is one, too.
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
-        ``currency="€"``. A decimal comma is found by itself where it can mean nothing else; the others never are.
+        ``currency="€"``. They are found by themselves where they can mean nothing else.
     support : where rewards can lie, if you know it. "Surely" is said only if you declare it, or if all rewards are 0 or
         1. Without it, a rare and huge reward that nobody has seen yet could change any verdict.
     shares : limits on the shares, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1)}``. The advice is then the

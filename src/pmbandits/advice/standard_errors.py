@@ -312,7 +312,7 @@ class UtilityEstimate:
     @cached_property
     def _design_effect(self) -> float:
         """How many rewards of a unit count as one: the variance between units over that of independent rewards."""
-        scores = self._influence_scores_by_arm()
+        scores = list(np.outer(self.shares, self._influence_function(self.shares, steeper=False)))
         rows = sum(
             self._scored_arm(i, one).variance_and_third_moment(s.n, 0.0)[0]
             for i, (one, s) in enumerate(zip(scores, self.samples, strict=True))
@@ -320,12 +320,12 @@ class UtilityEstimate:
         between = self._spread_between_units(scores).variance
         return min(max(between / rows, 1.0), float(max(s.n for s in self.samples))) if rows > 0.0 else 1.0
 
-    def _influence_function(self, shares: FloatArray) -> FloatArray:
+    def _influence_function(self, shares: FloatArray, *, steeper: bool = True) -> FloatArray:
         """The influence function ∫ h'(S(t)) dt up to each point: the first-order effect of a reward there."""
         curve = np.clip(shares @ self.survival.curves, self.survival_floor, 1.0 - self.survival_floor)
         with np.errstate(all="ignore"):
             slope = self.metric._dh(curve)
-            if self.metric.kinks:
+            if self.metric.kinks and steeper:
                 away = self._distance_to_steeper_side(shares)
                 for other in (curve + away, curve - away):
                     there = self.metric._dh(np.clip(other, self.survival_floor, 1.0 - self.survival_floor))
