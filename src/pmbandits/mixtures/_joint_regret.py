@@ -194,6 +194,7 @@ def extreme_lead_rate(sign: float, a: float, low: float, high: float, least: flo
     """
     if a >= 1.0:
         return 0.0
+    a = a if a > 1e-6 else 0.0  # as if S and s had nothing to do with each other: safe, and free of rounding
     rising, falling = least + a * (high - low), most - a * (high - low)  # where S reaches high, and leaves low
     best = 0.0 if least <= zero <= most else -np.inf
     for side in range(2):
