@@ -82,18 +82,20 @@ def _compiled_overload(own: Any, typed: Any) -> Any:
         raise TypeError(f"the kernel {own.py_func.__name__} cannot be compiled: {_main_line(error)}") from error
     made = own.overloads[typed.args]
     if made.signature.return_type != typed.return_type:
-        raise TypeError(_wrong_result_message(own.py_func.__name__, made.signature.return_type, typed.return_type))
+        raise TypeError(_wrong_result_message(own.py_func.__name__, made.signature.return_type, typed))
     return made
 
 
-def _wrong_result_message(name: str, given: Any, wanted: Any) -> str:
+def _wrong_result_message(name: str, given: Any, typed: Any) -> str:
     """The sentence for a kernel of a user that returns something else than it must."""
     found = (
         "nothing" if given == types.none else repr(given.literal_value) if isinstance(given, types.Literal) else given
     )
     found = "nothing in some cases" if isinstance(given, types.Optional) else found
-    must = {types.int64: "end with return pull(s, arm) in every case", types.none: "return nothing"}
-    return f"the kernel {name} returns {found}; it must {must.get(wanted, f'return {wanted}')}."
+    must = "return nothing" if typed.return_type == types.none else f"return {typed.return_type}"
+    if typed == types.int64(types.int64):  # the kernel choose of a policy
+        must = "end with return pull(s, arm) in every case"
+    return f"the kernel {name} returns {found}; it must {must}."
 
 
 def _main_line(error: Exception) -> str:
