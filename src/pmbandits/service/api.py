@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Annotated, Any, Literal
 
-import msgspec
-import sqlalchemy.exc
 from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import InterfaceError, OperationalError
-from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
 
 from pmbandits import __version__, _validation
@@ -34,6 +27,7 @@ from pmbandits.service import (
     responses,
 )
 from pmbandits.service.alarms import Watched
+from pmbandits.service.api_errors import JsonResponse, add_error_handlers, call_or_refuse_bad_input
 from pmbandits.service.asgi_app import App, AsgiApp
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.experiment import (
@@ -42,7 +36,6 @@ from pmbandits.service.experiment import (
     Refused,
     refuse_limits_too_long_to_read,
 )
-from pmbandits.service.group_commit import STORE_UNAVAILABLE_MESSAGE
 from pmbandits.service.openapi import openapi_description
 from pmbandits.service.processes import with_default_signal_handlers
 from pmbandits.service.randomised import RANDOMISED
@@ -59,21 +52,11 @@ from pmbandits.service.request_bodies import (
 )
 from pmbandits.service.service import Service
 from pmbandits.service.settings import Settings
-from pmbandits.service.store import ExperimentRecord, NameTaken, check_name, iso_utc, now_ms
+from pmbandits.service.store import ExperimentRecord, check_name, iso_utc, now_ms
 
 log = logging.getLogger("pmbandits.service")
-FAST_PATHS = re.compile(r"/v1/experiments/[^/]+/(ask|tell)")
 DAY = 86_400_000  # milliseconds
 MAX_IMPORT_MEMORY = 1 << 30  # bytes of memory that an imported policy may take
-
-
-class JsonResponse(Response):
-    """JSON by msgspec: numbers that are none become null."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return msgspec.json.encode(content)
 
 
 def create_app(settings: Settings) -> App:
@@ -95,7 +78,7 @@ def create_app(settings: Settings) -> App:
         redoc_url=None, openapi_url=None, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
-    _add_error_handlers(app)
+    add_error_handlers(app)
     _add_health_routes(app, service)
     _add_experiment_routes(app, service)
     _add_control_routes(app, service)
@@ -117,49 +100,6 @@ def require_scope(scope: str) -> Any:
 
     check.scope = scope  # type: ignore[attr-defined]  # for the description
     return Depends(check)
-
-
-def _add_error_handlers(app: FastAPI) -> None:
-    def problem(status: int, sentence: str) -> JsonResponse:
-        return JsonResponse({"error": sentence}, status, headers={"retry-after": "1"} if status in (429, 503) else None)
-
-    @app.exception_handler(Refused)
-    async def refused(_request: Request, error: Refused) -> JsonResponse:
-        return problem(error.status, error.sentence)
-
-    @app.exception_handler(NameTaken)
-    async def taken(_request: Request, error: NameTaken) -> JsonResponse:
-        return problem(409, str(error))
-
-    @app.exception_handler(OperationalError)
-    @app.exception_handler(InterfaceError)
-    @app.exception_handler(sqlalchemy.exc.TimeoutError)
-    @app.exception_handler(sqlite3.OperationalError)
-    async def away(_request: Request, error: Exception) -> JsonResponse:
-        log.warning(
-            "the store did not answer: %s",
-            str(getattr(error, "orig", error))[:300],
-        )
-        return problem(503, STORE_UNAVAILABLE_MESSAGE)
-
-    @app.exception_handler(RequestValidationError)
-    async def unreadable(_request: Request, error: RequestValidationError) -> JsonResponse:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        why = _validation.escape_control_characters(str(first["msg"])).removeprefix("Value error, ")
-        return problem(422, f"{_validation.escape_control_characters(where)}: {why.removesuffix('.')}.")
-
-    @app.exception_handler(HTTPException)
-    async def other(request: Request, error: HTTPException) -> JsonResponse:
-        status, takes = error.status_code, (error.headers or {}).get("Allow")
-        if status == 404 and FAST_PATHS.fullmatch(request.url.path):  # these are not known here, but before
-            status, takes = 405, "POST"
-        if status == 405:
-            found = problem(405, f"this address takes {takes or 'another method'}, not {request.method}.")
-            if takes is not None:
-                found.headers["allow"] = takes
-            return found
-        return problem(status, "there is no such address." if status == 404 else str(error.detail))
 
 
 def _add_health_routes(app: FastAPI, service: Service) -> None:
@@ -211,7 +151,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def create_experiment(body: NewExperiment, request: Request) -> Any:
         """Begin an experiment."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _call_or_refuse_bad_input(partial(check_name, body.name))
+        call_or_refuse_bad_input(partial(check_name, body.name))
         service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         refuse_limits_too_long_to_read(body.shares)
@@ -229,14 +169,14 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        _call_or_refuse_bad_input(partial(check_name, name))
+        call_or_refuse_bad_input(partial(check_name, name))
         service.check_permission(key, "admin", name)
         content = await request.body()
         policy = await service.run_in_thread(
-            partial(_call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
+            partial(call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))
         )
         for arm in policy.names:
-            _call_or_refuse_bad_input(partial(require_visible, arm))
+            call_or_refuse_bad_input(partial(require_visible, arm))
         spec = replay.spec_of_imported_policy(policy)
         record = await asyncio.to_thread(service.store.create_experiment, name, spec, key.id, content)
         return await service.read(record.name, _experiment_response)
@@ -308,7 +248,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     async def create_key(body: NewKey, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key. It is in this answer, and cannot be shown again."""
         for name in body.experiments or ():
-            _call_or_refuse_bad_input(partial(check_name, name))
+            call_or_refuse_bad_input(partial(check_name, name))
         now = await asyncio.to_thread(service.store.now_ms)
         expires = None if body.days is None else now + int(body.days * DAY)
         token = await asyncio.to_thread(
@@ -328,7 +268,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     async def rotate_key(body: Rotation, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key for the same as another one, which then expires."""
         work = partial(keys.rotate_key_in_store, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
-        return {"key": await asyncio.to_thread(partial(_call_or_refuse_bad_input, work))}
+        return {"key": await asyncio.to_thread(partial(call_or_refuse_bad_input, work))}
 
     @app.delete("/v1/keys", tags=["keys"])
     async def revoke_key(
@@ -336,7 +276,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     ) -> Any:
         """Make a key invalid: all processes know it after a second at most."""
         await asyncio.to_thread(
-            partial(_call_or_refuse_bad_input, partial(keys.revoke_key_in_store, service.store, id, key.id))
+            partial(call_or_refuse_bad_input, partial(keys.revoke_key_in_store, service.store, id, key.id))
         )
         return {"revoked": id}
 
@@ -393,7 +333,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
 
         def work() -> tuple[dict[str, Any], Any, Any]:
             return (
-                _call_or_refuse_bad_input(lambda: reading.experiment_state(policy_copy, goal)),
+                call_or_refuse_bad_input(lambda: reading.experiment_state(policy_copy, goal)),
                 service.sample_ratios.sample_ratio_of(now),
                 service.overdue_tickets.oldest_open_ticket(now.record.id),
             )
@@ -504,17 +444,7 @@ def _experiment_response(live: LiveExperiment) -> dict[str, Any]:
 
 
 def _policy_from_spec_or_refuse(spec: dict[str, Any]) -> Any:
-    return _call_or_refuse_bad_input(lambda: replay.policy_from_spec(spec))
-
-
-def _call_or_refuse_bad_input(work: Callable[[], Any]) -> Any:
-    """Mistakes in what was given are one sentence of the library's, and status 422."""
-    try:
-        return work()
-    except (ValueError, TypeError, IndexError) as error:
-        raise Refused(422, str(error)) from None
-    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:
-        raise Refused(422, f"this cannot be worked out ({type(error).__name__}); check what was given.") from None
+    return call_or_refuse_bad_input(lambda: replay.policy_from_spec(spec))
 
 
 def _parse_regret(text: str) -> float:
