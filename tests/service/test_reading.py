@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.service import alarms, change_log, replay, responses, service
+from pmbandits.service import alarms, change_log, experiment, replay, responses, service
 from tests.service.serving import SHOP, Served, serving
 
 
@@ -218,3 +218,15 @@ def test_among_many_arms_few_are_asked_for_at_once(tmp_path: Path, monkeypatch: 
         assert served.refused("/shop/ask", {"n": 6, "among": ["A", "B"]})[0] == 413
         assert len(served.post("/shop/ask", {"n": 5, "among": ["A", "B"]})["arms"]) == 5
         assert len(served.post("/shop/ask", {"n": 11})["arms"]) == 11
+
+
+def test_limits_that_would_let_everybody_wait_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        served.send("PUT", "/v1/experiments/shop/limits", json={"shares": "A >= 5%"}).raise_for_status()
+        before = served.get("/shop")["limits"]
+        monkeypatch.setattr(experiment, "MAX_LIMITS_SECONDS", 0.0)
+        status, said = served.refused("/shop/limits", {"shares": "A >= 10%"}, method="PUT")
+        assert status == 422 and "would stand still" in said
+        assert served.get("/shop")["limits"] == before
+        served.post("/shop/arms", {"do": "pause", "arm": "B"})  # other acts are quick

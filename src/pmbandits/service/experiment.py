@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
@@ -38,6 +39,7 @@ EXPIRED = '"expired"'  # in the log, of the default reward of an expired ticket
 MAX_OPEN_TICKETS = 1 << 16  # tickets without a reward that are kept in memory
 MAX_ANSWERED = 1 << 14  # tickets with a reward, and keys: only who sends something twice needs them
 MAX_LIMITS, MAX_LIMITS_TEXT = 1_000, 50_000  # limits on shares of one experiment, and characters of them
+MAX_LIMITS_SECONDS = 0.5  # of computing that limits may take in a transaction, when others wait
 RANDOMISED_LIMITS_MESSAGE = (
     "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
 )
@@ -369,7 +371,16 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
     try:
         if kind == LIMITS:
             refuse_limits_too_long_to_read(given)
+            now.replay.copy().apply_admin_event(kind, json.dumps(given))  # what is compiled is compiled now
+        began = time.thread_time()
         now.replay.apply_admin_event(kind, json.dumps(given))
+        seconds = time.thread_time() - began
+        if kind == LIMITS and seconds > MAX_LIMITS_SECONDS:
+            raise Refused(
+                422,
+                f"all experiments would stand still for {seconds:.1f} s while these limits are set, and may do so for "
+                f"{MAX_LIMITS_SECONDS:g} s; give fewer limits, or sums of fewer arms.",
+            )
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)
