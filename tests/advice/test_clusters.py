@@ -73,6 +73,15 @@ def test_equal_arms_of_few_or_unequal_units_are_rarely_told_apart(sizes: list[in
     assert share_sure(lambda rng: shops(rng, sizes, alike), 40, unit="shop") <= 0.05
 
 
+@pytest.mark.parametrize("options", [{"unit": "shop"}, {"time": "day"}])
+def test_the_worst_rewards_are_compared_between_units_and_blocks_of_time(options: dict[str, str]) -> None:
+    rng = np.random.default_rng(5)
+    table = shops(rng, [20] * 20, 0.3, lead=0.2) if "unit" in options else series(rng, 300, 0.3, lead=0.2)
+    found = pmb.advise(table, "lower_cvar(0.1)", **options).decision  # type: ignore[call-overload]
+    assert found.mixture == {"b": 1.0} and found.kind == "choose"
+    assert found.difference.interval[0] > 0.0
+
+
 @pytest.mark.slow
 def test_few_units_still_decide() -> None:
     assert share_sure(lambda rng: shops(rng, [50] * 10, 0.3, lead=0.15), 20, unit="shop") >= 0.75
