@@ -86,3 +86,12 @@ def test_an_answer_for_a_function_of_the_user_can_be_written_as_json() -> None:
         "certified": False,
         "gap": best.gap,
     }
+
+
+def test_a_vertical_end_of_h_that_is_known_by_values_only_is_not_overlooked() -> None:
+    """Near 0 the root is steeper than any difference of values shows: a single arm must not pass for the best."""
+    rng = np.random.default_rng([33, 202])
+    metric, _ = metric_of(rng)
+    bandit = pmb.Bandit([st.rv_discrete(values=pair) for pair in arms_of(rng, 2, 20)])
+    best = pmb.oracle(metric, bandit)
+    assert pmb.utility(metric, bandit, np.array([7e-8, 1.0 - 7e-8])) <= best.value + best.gap + 1e-11

@@ -108,6 +108,7 @@ def maximise_concave(
         and table.n_arms <= MAX_ARMS
         and arms.size == table.n_arms
         and metric._smooth_part.is_smooth
+        and all(term._has_exact_derivative for _, term in metric.terms)  # else a vertical end looks finite
     ):
         quick = maximise_by_newton(metric, table, weights, goal)
         if quick is not None:
