@@ -378,8 +378,8 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
         if kind == LIMITS and seconds > MAX_LIMITS_SECONDS:
             raise Refused(
                 422,
-                f"all experiments would stand still for {seconds:.1f} s while these limits are set, and may do so for "
-                f"{MAX_LIMITS_SECONDS:g} s; give fewer limits, or sums of fewer arms.",
+                f"setting these limits takes {seconds:.1f} s, in which nobody is answered, and "
+                f"{MAX_LIMITS_SECONDS:g} s are allowed; give fewer limits, or sums of fewer arms.",
             )
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
