@@ -201,12 +201,18 @@ def check_choice(name: str, value: Any, options: Iterable[str], *, kind: str = "
     raise ValueError(unknown_name_message(f"unknown {kind or name}", value, known))
 
 
+_LONG_LIST = 250  # letters of a list of names that is left out where one of them is suggested
+
+
 def unknown_name_message(what: str, value: Any, known: Sequence[str]) -> str:
     """The sentence for a word that does not exist, with the nearest one as a suggestion."""
     near = difflib.get_close_matches(value.lower()[:100], known, n=1, cutoff=0.55) if isinstance(value, str) else []
     near = [_SYNONYMS[value]] if isinstance(value, str) and _SYNONYMS.get(value) in known else near
+    listed = ", ".join(known) or "none"
+    if near and len(listed) > _LONG_LIST:
+        return f"{what} {short_repr(value)}. Did you mean {near[0]!r}? There are {len(known)} in all."
     suggestion = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{what} {short_repr(value)}.{suggestion} Known: {', '.join(known) or 'none'}."
+    return f"{what} {short_repr(value)}.{suggestion} Known: {listed}."
 
 
 def short_repr(value: Any, limit: int = 60) -> str:

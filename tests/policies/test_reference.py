@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits.metrics.encoding import encode_metric
+from pmbandits.metrics.encoding import _BUCKETS, encode_metric
 from tests.helpers import covering
 from tests.reference import policies as slow
 
@@ -30,7 +30,8 @@ METRICS: dict[str, Any] = {
     "function": pmb.Distortion.from_function(dampened, name="dampened", holder=(1.0, 1.3)),
 }
 PACKED = encode_metric(METRICS["function"])
-TABLE = PACKED[-2 * int(PACKED[2]) :].reshape(-1, 2)
+INDEX_SIZE = _BUCKETS + 1  # stands behind the table
+TABLE = PACKED[-2 * int(PACKED[2]) - INDEX_SIZE : -INDEX_SIZE].reshape(-1, 2)
 
 
 def tabled(u: Any) -> Any:
