@@ -13,7 +13,7 @@ from pmbandits.advice.standard_errors import Margin
 from pmbandits.logs import N_PARTS
 
 _POWER = 0.8  # the probability with which the question is settled then
-_LARGEST_FACTOR = 20.0  # times as many rewards, beyond which more data is no advice
+_LARGEST_FACTOR = 100.0  # times as many rewards, beyond which more data is no advice
 
 
 def n_more_rewards_needed(

@@ -244,7 +244,7 @@ def next_step_sentences(advice: Advice) -> str:
         offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
     if advice.evidence.margins and advice.limits is None and advice.decision.difference is not None:
-        return "Even 20 times as many data would not settle a difference this small."
+        return "Even 100 times as many data would not settle a difference this small."
     return "How much more data would settle it cannot be said from these data."
 
 
