@@ -37,10 +37,11 @@ Rewards, estimates and confidence sets are read in kernels by functions that wor
 ``random_share(s)``, ``random_below``   random numbers by the policy's seed: from 0 to 1, and whole ones;
 ``random_normal``, ``random_beta``,     normal, Beta and gamma variates
 ``random_gamma``
-``utility_of_survival(s.h, x, above,    the utility of a distribution that the policy draws itself: ``above[c]`` is the
-n)``                                    share of rewards above ``x[c]``, of n points
-``best_mixture_of_drawn(s, x, above,    the best mixture of such distributions, one row of ``above`` for each arm, into
-a)``                                    ``a``; returns its utility. It needs ``Setup(table=True)``
+``utility_of_survival``                 given ``(s.h, x, above, n)``: the utility of a distribution that the policy
+                                        draws itself; ``above[c]`` is the share of rewards above ``x[c]``, of n points
+``best_mixture_of_drawn``               given ``(s, x, above, a)``: the best mixture of such distributions, one row
+                                        of ``above`` for each arm, into ``a``; returns its utility. It needs
+                                        ``Setup(table=True)``
 ======================================  ====================================================================
 
 All other functions here are steps to be used in kernels, or checks of options. The guide "A policy of your own" has two
