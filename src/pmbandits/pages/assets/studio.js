@@ -232,7 +232,7 @@
         note: "1 is what the plain average gives to every outcome. Below 0 an outcome counts against. Point at a chart to read its numbers.", steps: true, height: 200, span: [0, 100] }),
       way: new Chart($("chart-way"), { title: "Along the slider: what would be played", x: "how much it counts beside the average (%)", short: "at (%)",
         y: "share (%)", range: [0, 102], steps: false, height: 200 }),
-      above: new Chart($("chart-above"), { title: "The rewards of the arms", x: "reward x", y: "share of rewards above x", steps: true,
+      above: new Chart($("chart-above"), { title: "The results of the arms", x: "reward x", y: "share of rewards above x", steps: true,
         range: (u, low, high) => [0, Math.min(1.02 * high, 1.02) || 1] }),
       bent: new Chart($("chart-bent"), { title: "What your preference makes of them", x: "reward x", y: "what being above x counts", steps: true }),
       curve: new Chart($("chart-curve"), { title: "The preference as a curve h", x: "u: the chance of more than x", short: "u", y: "h(u)", height: 200 }),
