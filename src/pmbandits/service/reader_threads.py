@@ -36,5 +36,5 @@ class ReaderThreads:
         return asyncio.wrap_future(begun)
 
     def close(self) -> None:
-        """No more."""
+        """Take no more work, and drop what waits."""
         self._pool.shutdown(wait=False, cancel_futures=True)
