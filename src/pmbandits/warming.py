@@ -167,7 +167,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
         yield as_compile_item(mixture_utility_with_bounds, "state, floats", own)
         yield as_compile_item(arm_set_radius, "state, int", own)
         yield as_compile_item(fill_arm_kl_band, "state, int, ints, floats, floats", own)
-    for asked in (encoding.has_single_peak, encoding.n_extrema):
+    for asked in (encoding.has_single_peak, encoding.n_extrema, encoding.has_monotone_curvature):
         yield as_compile_item(asked, "floats")
     yield as_compile_item(encoding.h_value, "floats, float")
     yield as_compile_item(optimistic_bound.upper_bound_of_any_mixture, "memory, floats")

@@ -86,7 +86,7 @@ def test_bash_completes_commands_and_options() -> None:
         try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pmbandits_completion pmbandits; echo "${COMPREPLY[*]}"; }
         try pmbandits or
         try pmbandits key ""
-        try pmbandits advise log.csv --me
+        try pmbandits advise log.csv --met
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where the command was installed
     done = subprocess.run(
