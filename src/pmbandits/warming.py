@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from numba import types
 
+import pmbandits.kit  # noqa: F401 - its kernels are in the list, whether or not somebody has imported it before
 from pmbandits._random import philox_random_words
 from pmbandits.confidence import _joint_bernoulli as joint_bernoulli
 from pmbandits.confidence._bounds import (

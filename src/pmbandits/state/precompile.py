@@ -60,10 +60,10 @@ def compile_items_in_order(entries: Iterable[CompileItem], package: str) -> list
     plan = _CompilePlan()
     for one in entries:
         plan.add_item(one.own, one.arguments)
-    for kernels in list(TYPED_KERNELS.values()):
-        for fixed in kernels:
-            if fixed.own.py_func.__module__.startswith(f"{package}."):
-                plan.add_item(fixed.own, fixed.arguments)
+    ours = [CompileItem(one.own, one.arguments) for kernels in TYPED_KERNELS.values() for one in kernels]
+    for item in sorted(ours, key=str):  # by name: modules are imported in other orders elsewhere
+        if str(item).startswith(f"{package}."):
+            plan.add_item(item.own, item.arguments)
     return plan.items
 
 
