@@ -56,7 +56,7 @@ import sys
 from pmbandits.service.prometheus import ServiceMetrics
 metrics = ServiceMetrics()
 metrics.count_request("ask", 200, 0.003)
-metrics.set_queue_and_memory_gauges(waiting=3)
+metrics.hand_on_counts(waiting=3)
 print(metrics.prometheus_text({}).decode() if sys.argv[1] == "show" else "")
 """
 

@@ -122,7 +122,7 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
         # Scrapes reach one process or another, and all must know the same: also of what others did.
         found = await asyncio.gather(*map(service.experiment_numbers_for_prometheus, names), return_exceptions=True)
         numbers = {name: one for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)}
-        service.metrics.set_queue_and_memory_gauges(len(service.group_commit.waiting))
+        service.metrics.hand_on_counts(len(service.group_commit.waiting))
         text = await service.run_in_thread(partial(service.metrics.prometheus_text, numbers))
         return Response(text, media_type=prometheus.CONTENT_TYPE)
 

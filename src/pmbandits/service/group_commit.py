@@ -275,8 +275,8 @@ class GroupCommit:
             self._handle_failed_commit(error, jobs)
             return
         self.failures = 0
-        self.metrics.turns.inc()
-        self.metrics.events.inc(len(batch.events))
+        self.metrics.turns += 1
+        self.metrics.events += len(batch.events)
         for exp, live in live_experiments.items():
             if drafts[exp] is not None:
                 live.uncommitted, live.committed = False, live.replay.seen

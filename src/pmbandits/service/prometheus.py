@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import platform
+from bisect import bisect_left
+from collections import Counter as Tally
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -33,8 +35,32 @@ class ExperimentNumbers(NamedTuple):
     sample_ratio_p_value: float | None = None
 
 
+class Times:
+    """Times, counted in plain numbers and handed on to a histogram now and then: that takes a sixth as long."""
+
+    def __init__(self, histogram: Any) -> None:
+        self._histogram, self._counts, self._sum = histogram, [0] * (len(BUCKETS) + 1), 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self._counts[bisect_left(BUCKETS, seconds)] += 1
+        self._sum += seconds
+
+    def hand_on(self) -> None:
+        """Add what was counted since the last time to the histogram."""
+        for bucket, n in zip(self._histogram._buckets, self._counts, strict=True):
+            if n:
+                bucket.inc(n)
+        self._histogram._sum.inc(self._sum)
+        self._counts, self._sum = [0] * (len(BUCKETS) + 1), 0.0
+
+
 class ServiceMetrics:
-    """The counters, times and gauges of one process."""
+    """The counters, times and gauges of one process.
+
+    What each request or transaction counts is in plain numbers first. :meth:`hand_on_counts`, called every second and
+    before somebody reads, hands it on to prometheus_client, where other processes see it.
+    """
 
     def __init__(self) -> None:
         given: dict[str, Any] = {"registry": CollectorRegistry()}
@@ -43,14 +69,14 @@ class ServiceMetrics:
         self._seconds = Histogram(
             "pmbandits_request_seconds", "Seconds from a request to its answer.", ["route"], buckets=BUCKETS, **given
         )
-        self.turns = Counter("pmbandits_turns", "Transactions that were written, each for all who waited.", **given)
-        self.events = Counter("pmbandits_events", "Events that were written.", **given)
+        self._turns = Counter("pmbandits_turns", "Transactions that were written, each for all who waited.", **given)
+        self._events = Counter("pmbandits_events", "Events that were written.", **given)
         self.failures = Counter("pmbandits_failures", "Transactions that failed; nothing of them counts.", **given)
         store = Histogram(
             "pmbandits_store_seconds", "Seconds in the store: to begin a transaction (with the wait for the lock), and "
             "to bring it to disk.", ["step"], buckets=BUCKETS, **given,
         )  # fmt: skip
-        self.begin_seconds, self.commit_seconds = store.labels("begin"), store.labels("commit")
+        self.begin_seconds, self.commit_seconds = Times(store.labels("begin")), Times(store.labels("commit"))
         self._waiting = Gauge(
             "pmbandits_waiting_requests", "Requests that wait for a transaction.", multiprocess_mode="livesum", **given
         )
@@ -60,19 +86,28 @@ class ServiceMetrics:
         build = ["version", "python"]
         info = Gauge("pmbandits_build_info", "Versions that serve; 1.", build, multiprocess_mode="livemax", **given)
         info.labels(__version__, platform.python_version()).set(1)
-        self._by_route: dict[tuple[str, int], tuple[Any, Any]] = {}  # looking labels up takes longer than counting
+        self._by_route: Tally[tuple[str, int]] = Tally()
+        self._seconds_by_route: dict[str, Times] = {}
+        self.turns = self.events = 0  # since they were handed on
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        known = self._by_route.get((route, status))
-        if known is None:
-            known = self._requests.labels(route, str(status)), self._seconds.labels(route)
-            self._by_route[route, status] = known
-        known[0].inc()
-        known[1].observe(seconds)
+        self._by_route[route, status] += 1
+        times = self._seconds_by_route.get(route)
+        if times is None:
+            times = self._seconds_by_route[route] = Times(self._seconds.labels(route))
+        times.observe(seconds)
 
-    def set_queue_and_memory_gauges(self, waiting: int) -> None:
-        """Note how many requests wait, and how much memory this process takes."""
+    def hand_on_counts(self, waiting: int) -> None:
+        """Let other processes see what was counted, how many requests wait, and how much memory this process takes."""
+        for (route, status), n in self._by_route.items():
+            self._requests.labels(route, str(status)).inc(n)
+        self._by_route.clear()
+        for times in (*self._seconds_by_route.values(), self.begin_seconds, self.commit_seconds):
+            times.hand_on()
+        self._turns.inc(self.turns)
+        self._events.inc(self.events)
+        self.turns = self.events = 0
         self._waiting.set(waiting)
         self._memory.set(resident_bytes())
 

@@ -127,9 +127,9 @@ class Service:
         self._look_task = asyncio.get_running_loop().create_task(self._sample_metrics_forever())
 
     async def _sample_metrics_forever(self) -> None:
-        """Note every second what other processes cannot see of this one."""
+        """Let the other processes see every second what this one counted."""
         while True:
-            self.metrics.set_queue_and_memory_gauges(len(self.group_commit.waiting))
+            self.metrics.hand_on_counts(len(self.group_commit.waiting))
             await asyncio.sleep(1.0)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
@@ -183,6 +183,7 @@ class Service:
         await self.history_writer.stop()
         await self.alarms.stop()
         await self.group_commit.stop()
+        self.metrics.hand_on_counts(0)
         await self.experiment_cache.close()
         with suppress(TimeoutError):  # the store is away, or its disk is stuck
             await asyncio.wait_for(self.key_cache.stop(), STOP_SECONDS)

@@ -25,7 +25,7 @@ from pmbandits.service.events import (
     WriteBatch,
     check_not_behind,
 )
-from pmbandits.service.schema import check_schema_version
+from pmbandits.service.schema import VERSION, check_schema_version
 
 try:
     import fcntl
@@ -41,8 +41,8 @@ PRAGMAS = (
     "PRAGMA journal_size_limit = 67108864",
     "PRAGMA secure_delete = ON",  # what is deleted is overwritten; not every library does so by itself
 )
-
-
+# With tables of another version it finds nothing, not even the event that is known.
+_SELECT_IF_SAME_VERSION = SELECT_FROM.replace("WHERE id", f"JOIN schema_version ON version = {VERSION} WHERE id")
 QUICK = 0.002  # seconds for which the event loop itself waits for the disk
 PATIENCE = 20.0  # seconds to wait for a program that writes to the file and does not know our lock
 
@@ -52,11 +52,11 @@ class StoreFileGone(sqlite3.OperationalError):
 
     sqlite_errorcode = sqlite3.SQLITE_READONLY_DBMOVED
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"the file {str(path)!r} is gone, or another one is in its place; put it back, or start anew")
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the file {path!r} is gone, or another one is in its place; put it back, or start anew")
 
 
-def file_device_and_inode(path: Path) -> tuple[int, int]:
+def file_device_and_inode(path: str) -> tuple[int, int]:
     """Which file this is, whatever it is called."""
     try:
         found = os.stat(path)
@@ -244,9 +244,9 @@ class SqliteTransaction:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._write_lock, self._locked = path, WriteLock(path), False
+        self._path, self._write_lock, self._locked = str(path), WriteLock(path), False
         self._connection = connect(path)
-        self._file = file_device_and_inode(path)
+        self._file = file_device_and_inode(self._path)
         self._connection.execute("PRAGMA busy_timeout = 0")  # see _wait_and_begin
         self._commit_seconds = 0.0  # seconds that a commit took lately
         self._thread = WriterThread()
@@ -291,16 +291,18 @@ class SqliteTransaction:
             self._connection.execute("BEGIN IMMEDIATE")
             if file_device_and_inode(self._path) != self._file:
                 raise StoreFileGone(self._path)
-            check_schema_version(self._connection.execute("SELECT version FROM schema_version").fetchone()[0])
             self.at = time.time_ns() // 1_000_000  # a file is on one machine, so its clock is that of the store
-            return [self._look_up(lookup) for lookup in lookups]
+            found = [self._look_up(lookup) for lookup in lookups]
+            if not (found and all(one.new_events for one in found)):
+                check_schema_version(self._connection.execute("SELECT version FROM schema_version").fetchone()[0])
+            return found
         except BaseException:
             self._rollback_and_unlock()
             raise
 
     def _look_up(self, lookup: Lookup) -> LookupResult:
         query, exp, found = self._connection.execute, lookup.exp, LookupResult()
-        found.new_events = query(SELECT_FROM, (exp, lookup.seen, exp, lookup.limit)).fetchall()
+        found.new_events = query(_SELECT_IF_SAME_VERSION, (exp, lookup.seen, exp, lookup.limit)).fetchall()
         check_not_behind(lookup, found.new_events)
         for ticket in lookup.tickets:
             row = query("SELECT arm FROM events WHERE exp = ? AND seq = ? AND kind IN (0, 3)", (exp, ticket)).fetchone()

@@ -101,7 +101,7 @@ class Store:
         self.engine = self._create_engine()
         with self.engine.connect() as connection:
             made = schema.do_tables_exist(connection)
-        self._file = None if self._path is None else file_device_and_inode(self._path)
+        self._file = None if self._path is None else file_device_and_inode(str(self._path))
         if not made and not make:
             raise ValueError(f"there are no experiments in {self.display_url}, not even tables for them.")
         if not made:
@@ -154,8 +154,8 @@ class Store:
             with nullcontext() if write_lock is None else write_lock, self.engine.begin() as connection:
                 if write_lock is not None and self._path is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
-                    if file_device_and_inode(self._path) != self._file:
-                        raise StoreFileGone(self._path)
+                    if file_device_and_inode(str(self._path)) != self._file:
+                        raise StoreFileGone(str(self._path))
                 yield connection
         finally:
             if write_lock is not None:
