@@ -25,6 +25,7 @@ from benchmarks import (
     simulation,
     studio,
     vet,
+    vet_theorems,
     walls,
     worlds,
 )
@@ -41,6 +42,7 @@ ROOMS = {
     "arms": arms.tables,
     "board": board.tables,
     "vet": vet.tables,
+    "theorems": vet_theorems.tables,
     "worlds": worlds.tables,
     "certainty": certainty.tables,
     "changes": changes.tables,
