@@ -117,12 +117,12 @@ def _remove_stale_temporaries(path: Path) -> None:
     """Remove the temporary files of saves that were killed; those of saves that go on are locked, and stay."""
     pattern = re.compile(re.escape(_temporary_prefix(path)) + r"[0-9a-f]{8}\.part")
     with suppress(OSError):
-        for found in os.scandir(path.parent):
-            if pattern.fullmatch(found.name) and found.is_file(follow_symlinks=False):
-                with suppress(OSError), open(found.path, "rb") as file:
+        for found in map(path.parent.joinpath, os.listdir(path.parent)):  # a list: an interrupt leaves nothing open
+            if pattern.fullmatch(found.name) and found.is_file() and not found.is_symlink():
+                with suppress(OSError), open(found, "rb") as file:
                     if fcntl is not None:
                         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(found.path)
+                    found.unlink()
 
 
 def _keyboard_interrupt_behind_error(error: BaseException | None) -> KeyboardInterrupt | None:

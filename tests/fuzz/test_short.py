@@ -36,6 +36,8 @@ def test_other_files(module: str, seed: int, tmp_path: Path) -> None:
     assert attack(np.random.default_rng(seed), tmp_path) in ("refused", "taken")
 
 
+# Ctrl-C between ``open`` and ``with`` leaves the file to Python, which closes it at once, but with a warning.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["policy_files", "damaged_files", "kills", "interrupts"])
 @usual
