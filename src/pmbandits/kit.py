@@ -18,6 +18,13 @@ of the policy's memory, and ``s = unpack(memory)`` gives names to what is in it:
 ``s.h``                 the metric's distortion, for :func:`h_value` and its kin
 ======================  ===================================================================================
 
+A policy that pulls the arm with the largest index needs one kernel only, ``index(s, i)``: the index of arm i, which has
+paid at least one reward. The class is given ``index=`` in place of ``choose=``, and the library writes the loops. Every
+arm is pulled once at first. Of arms with the same index the one with the fewest pulls is pulled. Without ``update=``,
+the mixture is the arm with the largest mean. ``simulate`` plays many trials of such a policy at once, several times as
+fast, if the index reads only ``s.t``, ``s.rewards``, ``s.n_arms``, ``s.pulls``, ``s.n_rewards``, ``s.sums``, ``s.low``,
+``s.high``, ``s.h`` and ``s.own``, and draws no random numbers. The results are the same to the last bit.
+
 If :class:`Setup` has a grid, ``s.index`` has one number for each row of the grid instead.
 
 What a policy remembers of its own is declared with ``unpack = state(boost=float, wins=per_arm(float))``. It is then
@@ -64,6 +71,18 @@ Examples
 ...         return Setup()
 >>> InTurn("mean", n_arms=3, support=pmb.Binary()).ask(4).tolist()
 [0, 1, 2, 0]
+
+A policy with an index:
+
+>>> import math
+>>> @kernel
+... def optimism(s, i):
+...     return s.sums[i] / s.n_rewards[i] + math.sqrt(2.0 * math.log(s.t) / s.n_rewards[i])
+>>> class Optimist(Policy, name="optimist", index=optimism):
+...     def setup(self, metric, n_arms, support):
+...         return Setup()
+>>> Optimist("mean", n_arms=3, support=pmb.Binary()).ask(3).tolist()
+[0, 1, 2]
 """
 
 from __future__ import annotations

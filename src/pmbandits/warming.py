@@ -23,6 +23,7 @@ from pmbandits.confidence._bounds import (
     mixture_utility_with_bounds,
 )
 from pmbandits.engine import _calls as steps
+from pmbandits.engine.index_policy import LANES_SIGNATURE
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.estimates import _change_detector as changing
 from pmbandits.estimates import _forgetting as forgetting
@@ -38,6 +39,7 @@ from pmbandits.policies import baselines
 from pmbandits.policies.cirt import cirt
 from pmbandits.policies.cirt._kernels import grid_steps_per_unit
 from pmbandits.simulation import _kernels as simulation
+from pmbandits.simulation import _lane_kernels as lanes
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.workers import resolve_n_jobs
 from pmbandits.state import lock
@@ -60,6 +62,15 @@ _REWARDS = _numba_type_of_named_tuple(
 )
 _POLICY = _numba_type_of_named_tuple(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
 _TRIAL = _numba_type_of_named_tuple(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
+_LANES = (
+    _numba_type_of_named_tuple(lanes.LanePolicy, "int, int, memory, ints, ints, int"),
+    _numba_type_of_named_tuple(lanes.LaneRewards, "int, words, int, ints, table, ints, floats, floats"),
+    _numba_type_of_named_tuple(lanes.Lanes, "ints, ints, table of ints, table, table of words, ints, floats, ints"),
+    *numba_argument_types("ints"),
+    types.Array(types.int64, 3, "C"),
+    types.Array(types.float64, 3, "C"),
+    types.int64,
+)
 
 
 _WORK = _numba_type_of_named_tuple(
@@ -149,6 +160,8 @@ def _kernel_entries() -> Iterator[CompileItem]:
         yield as_compile_item(cls._update, "memory")
         if cls._choose_certifying is not cls._choose:
             yield as_compile_item(cls._choose_certifying, "memory")
+        if cls._choose_in_lanes is not None:
+            yield as_compile_item(cls._choose_in_lanes, LANES_SIGNATURE.partition(" -> ")[0])
         if name == _POLICY_ORDER[0]:  # all that playing needs, before the next policy
             yield as_compile_item(lock.try_lock_memory, "memory, int")
             yield as_compile_item(lock.unlock_memory, "memory, int")
@@ -160,6 +173,7 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield as_compile_item(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
             yield as_compile_item(steps.record_active_and_inactive_rewards, "memory, memory, ints, floats")
             yield as_compile_item(steps.count_pull, "memory, int")
+    yield CompileItem(lanes.play_lanes, _LANES)
     for kernel in (cirt.start_first_phase, baselines.set_mixture_to_fixed_arm):
         yield as_compile_item(kernel, "memory")
     yield as_compile_item(grid_steps_per_unit, "int, int")

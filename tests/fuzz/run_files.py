@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 import warnings
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -168,18 +169,18 @@ def attack_journal(rng: np.random.Generator, folder: Path) -> str:
     payloads = list(found)
     if rng.random() < 0.5:
         rows = decode_trials(payloads[which])
-        row = rows[int(rng.integers(len(rows)))]
-        name = pick(rng, row)
-        if isinstance(row[name], np.ndarray):
-            row[name] = row[name].copy()
-            kind = rng.random()
-            if kind < 0.6 and row[name].size:
-                value = pick(rng, OTHERS if name == "mixture" else COUNTS)
-                row[name][int(rng.integers(row[name].size))] = value
-            else:
-                row[name] = row[name][:-1] if kind < 0.8 else np.append(row[name], row[name][:1])
+        name = pick(rng, [field.name for field in fields(rows)])
+        if name == "entry":
+            rows = replace(rows, entry=pick(rng, COUNTS))
         else:
-            row[name] = pick(rng, OTHERS if name == "seconds" else COUNTS)
+            numbers = getattr(rows, name).copy()
+            kind = rng.random()
+            if numbers.size and (kind < 0.6 or numbers.ndim == 1):
+                value = pick(rng, OTHERS if name in ("mixture", "seconds") else COUNTS)
+                numbers.flat[int(rng.integers(numbers.size))] = value
+            else:
+                numbers = numbers[:, :-1] if kind < 0.8 else np.hstack((numbers, numbers[:, :1]))
+            rows = replace(rows, **{name: numbers})
         payloads[which] = encode_trials(rows)
     else:
         raw = bytearray(payloads[which])

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.simulation import JournalWarning, prepare, workers
-from pmbandits.simulation.journal import Journal, decode_trials, encode_trials
+from pmbandits.simulation.journal import FinishedTrials, Journal, decode_trials, encode_trials, join_trials
 from tests.helpers import allow_interrupts
 
 GINI = pmb.GiniDeviation()
@@ -33,7 +34,7 @@ PAYLOADS = [b"one", b"two two", b"the third record\x00\xff"]
 
 
 def first_line(identity: str = IDENTITY) -> int:
-    return len(b"pmbandits journal 1\n") + len(identity) + 1
+    return len(b"pmbandits journal 2\n") + len(identity) + 1
 
 
 def written(folder: Path, payloads: list[bytes]) -> Path:
@@ -68,9 +69,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     played: list[tuple[int, int]] = []
     real = workers.play_trials_of_task
 
-    def perform(task: workers.Task) -> list[Any]:
+    def perform(task: workers.Task) -> FinishedTrials:
         finished = real(task)
-        played.extend((row["entry"], row["trial"]) for row in finished)
+        played.extend((finished.entry, trial) for trial in finished.trials.tolist())
         return finished
 
     with monkeypatch.context() as patch:
@@ -102,7 +103,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---- the file --------------------------------------------------------------------------------------------
 def test_a_record_is_its_length_its_sha256_and_its_bytes(tmp_path: Path) -> None:
     content = written(tmp_path, PAYLOADS).read_bytes()
-    expected = b"pmbandits journal 1\n" + IDENTITY.encode() + b"\n"
+    expected = b"pmbandits journal 2\n" + IDENTITY.encode() + b"\n"
     for payload in PAYLOADS:
         expected += struct.pack("<Q", len(payload)) + hashlib.sha256(payload).digest() + payload
     assert content == expected
@@ -331,7 +332,7 @@ def test_an_error_in_the_middle_keeps_what_was_finished(
 ) -> None:
     real, calls = workers.play_trials_of_task, []
 
-    def perform(task: workers.Task) -> list[Any]:
+    def perform(task: workers.Task) -> FinishedTrials:
         calls.append(task)
         if len(calls) == 3:
             raise RuntimeError("the third breaks")
@@ -554,7 +555,7 @@ def finished_trials(folder: Path) -> int:
     while at + RECORD_HEADER.size <= len(content):
         start = at + RECORD_HEADER.size
         at = start + RECORD_HEADER.unpack_from(content, at)[0]
-        found += len(decode_trials(content[start:at])) if at <= len(content) else 0
+        found += decode_trials(content[start:at]).size if at <= len(content) else 0
     return found
 
 
@@ -626,12 +627,14 @@ SMALL: dict[str, Any] = {
     [
         ("pulls", lambda x: x + 1),
         ("pulls", lambda x: -x),
-        ("pulls", lambda x: x[:-1]),
-        ("pulls", lambda x: x[::-1]),
+        ("pulls", lambda x: x[:, :-1]),
+        ("pulls", lambda x: x[:, ::-1]),
         ("mixture", lambda x: x * np.nan),
         ("mixture", lambda x: x + 5.0),
-        ("ends", lambda x: np.array([10**9])),
-        ("seconds", lambda x: float("nan")),
+        ("pulls", lambda x: np.where(np.arange(len(x))[:, None] == len(x) - 1, 7, x)),
+        ("ends", lambda x: np.full((len(x), 1), 10**9)),
+        ("ends", lambda x: np.ones((len(x), 65), dtype=np.int64)),
+        ("seconds", lambda x: x * np.nan),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -641,7 +644,7 @@ def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, na
     with Journal(tmp_path, identity) as journal:
         payloads = list(journal.records())
     rows = decode_trials(payloads[0])
-    rows[0][name] = change(rows[0][name])
+    rows = replace(rows, **{name: change(getattr(rows, name))})
     (tmp_path / "journal.bin").unlink()
     (tmp_path / "run.parquet").unlink()
     with Journal(tmp_path, identity) as journal:
@@ -654,9 +657,27 @@ def test_a_record_that_no_simulation_can_have_left_is_refused(tmp_path: Path, na
 
 @pytest.mark.parametrize("size", [2**40, -1, 3])
 def test_a_record_cannot_have_more_numbers_than_bytes(size: int) -> None:
-    row = {"entry": 0, "trial": 1, "seconds": 0.5, "pulls": [1, 2], "mixture": [0.5, 0.5], "ends": []}
-    payload = bytearray(encode_trials([row]))
-    assert decode_trials(bytes(payload))[0]["pulls"].tolist() == [1, 2]
-    payload[24:32] = size.to_bytes(8, "little", signed=True)
+    numbers = np.array([1]), np.array([0.5]), np.array([[1, 2]]), np.array([[0.5, 0.5]]), np.zeros((1, 0))
+    payload = bytearray(encode_trials(FinishedTrials(0, *numbers)))
+    assert decode_trials(bytes(payload)).pulls.tolist() == [[1, 2]]
+    payload[16:24] = size.to_bytes(8, "little", signed=True)
     with pytest.raises(ValueError, match="cannot be read"):
         decode_trials(bytes(payload))
+
+
+def test_trials_come_back_from_a_record_as_they_were() -> None:
+    rng = np.random.default_rng(3)
+    parts = [
+        FinishedTrials(
+            2, rng.integers(99, size=n), rng.random(n), rng.integers(9, size=(n, 6)), rng.random((n, 4)),
+            rng.integers(5, size=(n, wide)),
+        )
+        for n, wide in ((3, 0), (1, 2), (4, 5))
+    ]  # fmt: skip
+    joined = join_trials(parts)
+    again = decode_trials(encode_trials(joined))
+    assert (again.entry, again.size) == (2, 8)
+    for name in ("trials", "seconds", "pulls", "mixture"):
+        assert np.array_equal(getattr(again, name), np.concatenate([getattr(part, name) for part in parts]))
+    assert again.ends.shape == (8, 5) and not again.ends[:3].any() and not again.ends[3, 2:].any()
+    assert np.array_equal(again.ends[4:], parts[2].ends)

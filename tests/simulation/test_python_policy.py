@@ -370,7 +370,7 @@ def test_finished_trials_are_kept_and_the_run_goes_on_to_the_same_bytes(
     played: list[tuple[int, int]] = []
     real = workers.play_trials_of_task
 
-    def perform(task: workers.Task) -> list[Any]:
+    def perform(task: workers.Task) -> Any:
         played.extend((task.number, trial) for trial in task.trials)
         return real(task)
 
@@ -413,7 +413,7 @@ def test_the_trials_before_a_failure_in_the_same_task_are_kept(tmp_path: Path, b
     assert 'raise OSError("the disk is full")' in "".join(traceback.format_exception(caught.value))
     identity = json.loads((tmp_path / "spec.json").read_text())["identity"]
     with Journal(tmp_path, identity) as journal:
-        kept = {row["trial"] for record in journal.records() for row in decode_trials(record)}
+        kept = {trial for record in journal.records() for trial in decode_trials(record).trials.tolist()}
     assert {0, 1, 2} <= kept
     assert 3 not in kept
 

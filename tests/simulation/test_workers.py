@@ -6,6 +6,7 @@ from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pmbandits.simulation import workers
@@ -15,15 +16,16 @@ from pmbandits.simulation import workers
 def test_every_trial_is_played_once_however_much_a_worker_finishes(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[tuple[int, int]] = []
 
-    def perform(task: workers.Task) -> list[Any]:
+    def perform(task: workers.Task) -> Any:
         done = task.trials[: 1 + task.trials[0] % 3]  # one to three trials of the slice
         played.extend((task.number, trial) for trial in done)
-        return [{"entry": task.number, "trial": trial} for trial in done]
+        return SimpleNamespace(entry=task.number, trials=np.array(done), size=len(done))
 
     monkeypatch.setattr(workers, "play_trials_of_task", perform)
     entry: Any = SimpleNamespace(policy=None)
     tasks = [workers.Task(f"{k}", k, entry, None, 0, tuple(range(7 + k))) for k in range(3)]  # type: ignore[arg-type]
-    found = [(row["entry"], row["trial"]) for part in workers._run_tasks(tasks, jobs, "threads") for row in part]
+    parts = workers._run_tasks(tasks, jobs, "threads")
+    found = [(part.entry, trial) for part in parts for trial in part.trials.tolist()]
     assert sorted(found) == sorted(played) == [(k, trial) for k in range(3) for trial in range(7 + k)]
 
 

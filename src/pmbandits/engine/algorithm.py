@@ -19,6 +19,7 @@ class Algorithm(LockedMemory):
 
     name: ClassVar[str]
     _update: ClassVar[Any]  # compiled: bring the mixture up to date
+    _choose_in_lanes: ClassVar[Any] = None  # compiled: decide in many trials at once, if the policy has an index
     _own: ClassVar[Own] = ()  # the fields that its state has of its own
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
     forgets: ClassVar[bool] = False  # whether it can go on when rewards are forgotten: ``adjust_after_forgetting``

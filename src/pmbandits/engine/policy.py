@@ -12,6 +12,7 @@ from typing import Any
 from pmbandits import _validation
 from pmbandits.arms import check_arm_names
 from pmbandits.engine import share_constraints
+from pmbandits.engine.index_policy import kernels_of_index, set_mixture_to_largest_mean
 from pmbandits.engine.options import MAX_ARMS, DeclaredOptions, check_detect, option, whole
 from pmbandits.engine.policy_file import Saving
 from pmbandits.engine.registry import REGISTRY
@@ -107,17 +108,27 @@ class Policy(Saving, DeclaredOptions):
         name: str | None = None,
         choose: Any = None,
         choose_certifying: Any = None,
+        index: Any = None,
         update: Any = None,
         unpack: Any = None,
         uses_sets: bool | None = None,
     ) -> None:
         super().__init_subclass__()
-        for role, given in (("choose", choose), ("choose_certifying", choose_certifying), ("update", update)):
+        roles = {"choose": choose, "choose_certifying": choose_certifying, "index": index, "update": update}
+        for role, given in roles.items():
             if given is not None and not hasattr(given, "py_func"):
+                arguments = "s, i" if role == "index" else "memory"
                 raise TypeError(
                     f"{role} of {cls.__name__} is not compiled; write @kernel above def "
-                    f"{getattr(given, '__name__', role)}(memory)."
+                    f"{getattr(given, '__name__', role)}({arguments})."
                 )
+        if choose is not None and index is not None:
+            raise TypeError(f"{cls.__name__} has choose and index; give one of them: each says which arm is pulled.")
+        if index is not None:
+            choose, cls._choose_in_lanes = kernels_of_index(index, unpack)
+            update = update or getattr(cls, "_update", set_mixture_to_largest_mean)
+        elif choose is not None:
+            cls._choose_in_lanes = None
         if choose is not None:
             cls._choose = staticmethod(choose)
             cls._choose_certifying = staticmethod(choose_certifying or choose)

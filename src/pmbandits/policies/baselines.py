@@ -14,7 +14,7 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import fewest, n_elapsed_rounds, play_alone, pull
+from pmbandits.mixtures._tracking import fewest, play_alone, pull
 from pmbandits.policies._draws import random_below
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state, unpack
@@ -63,34 +63,11 @@ def set_mixture_to_fixed_arm(memory: int) -> None:
 
 
 @kernel
-def choose_ucb1(memory: int) -> int:
-    """The arm with the largest upper bound of its mean."""
-    s = unpack_scale(memory)
-    k, t = s.n_arms, n_elapsed_rounds(s)
-    if t < k:
-        return pull(s, fewest(s))
-    arm, best = 0, -np.inf
-    level = 8.0 * math.log(t)
-    for i in range(k):
-        n = s.n_rewards[i]
-        index = np.inf
-        if n > 0:
-            index = s.sums[i] / n + s.scale * math.sqrt(level / n)
-        # An arm that waits for its first reward is pulled again only when no other has a larger lag.
-        if index > best or (index == best and s.pulls[i] < s.pulls[arm]):
-            arm, best = i, index
-    return pull(s, arm)
-
-
-@kernel
-def set_mixture_to_largest_mean(memory: int) -> None:
-    """The mixture is the arm with the largest mean so far."""
-    s = unpack(memory)
-    arm, best = 0, -np.inf
-    for i in range(s.n_arms):
-        if s.n_rewards[i] > 0 and s.sums[i] / s.n_rewards[i] > best:
-            arm, best = i, s.sums[i] / s.n_rewards[i]
-    play_alone(s, arm)
+def ucb1_index(s: Any, i: int) -> float:
+    """The upper bound of the mean of an arm."""
+    n = s.n_rewards[i]
+    level = 8.0 * math.log(max(s.t, s.rewards))
+    return s.sums[i] / n + s.scale * math.sqrt(level / n)
 
 
 class MeanPolicy(Policy):
@@ -152,7 +129,7 @@ class SolitaryArm(
         return Setup(grid=np.zeros((1, n_arms)), numbers={"arm": place}, begin=set_mixture_to_fixed_arm)
 
 
-class UCB1(MeanPolicy, name="ucb1", choose=choose_ucb1, update=set_mixture_to_largest_mean, unpack=unpack_scale):
+class UCB1(MeanPolicy, name="ucb1", index=ucb1_index, unpack=unpack_scale):
     """UCB1: pull the arm whose mean so far, plus a bonus for what chance can do to it, is the largest.
 
     It is the usual one to compare with. It looks for the largest mean and settles on one arm, whatever the metric is.

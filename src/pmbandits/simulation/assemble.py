@@ -16,7 +16,7 @@ came from other arms. What the declared mixture falls short of at a checkpoint, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +28,37 @@ from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle, utility_function
 from pmbandits.simulation.files import FORMAT, SCHEMA, run_schema
-from pmbandits.simulation.journal import TrialResult
+from pmbandits.simulation.journal import FinishedTrials, join_trials
 from pmbandits.simulation.policy_specs import metric_to_dict
 from pmbandits.simulation.prepare import Experiment
 from pmbandits.simulation.rewards import GENERATOR
 from pmbandits.simulation.run import Run
 
-Results = dict[tuple[int, int], TrialResult]  # by entry and trial
+
+class Results:
+    """Finished trials of all policies; each policy at one horizon has a number."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[FinishedTrials]] = {}
+
+    def add(self, finished: FinishedTrials) -> None:
+        """Add finished trials of one policy."""
+        self._parts.setdefault(finished.entry, []).append(finished)
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials there are, of all policies."""
+        return sum(part.size for parts in self._parts.values() for part in parts)
+
+    def trials_of(self, entry: int) -> set[int]:
+        """The trials of a policy that are finished."""
+        return {trial for part in self._parts.get(entry, ()) for trial in part.trials.tolist()}
+
+    def in_order(self, entry: int, trials: Sequence[int]) -> FinishedTrials:
+        """The given trials of a policy, in this order."""
+        found = join_trials(self._parts[entry])
+        place = {trial: row for row, trial in enumerate(found.trials.tolist())}
+        return found.rows([place[trial] for trial in trials])
 
 
 class TrialScores(NamedTuple):
@@ -59,11 +83,18 @@ class RegretScorer:
         self.playing = [list(moment.playing) for moment in experiment.moments]
         self.best = np.array([best.value for best in experiment.best_mixtures])
 
-    def score_trial(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
-        """Score one trial. ``pulls`` has the rows of the checkpoints ``t``, then those of the ends of moments."""
+    def score_trials(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
+        """Score trials, the first axis. ``pulls`` has the rows of the checkpoints ``t``, then those of ends of moments.
+
+        Every trial has the numbers that it would have alone, to the last bit.
+        """
         if self.is_stationary:
             utility = self.utility_of[0](pulls / t[:, None])
             return TrialScores(utility, self.best[0] - utility, np.zeros(0))
+        scores = [self._score_with_moments(t, *trial) for trial in zip(pulls, mixture, strict=True)]
+        return TrialScores(*(np.stack(column) for column in zip(*scores, strict=True)))
+
+    def _score_with_moments(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
         ends = self.experiment.moment_ends(int(t[-1]))
         at_ends, pulls = pulls[t.size :], pulls[: t.size]
         starts, pulls_before = np.append(0, ends[:-1]), np.vstack((np.zeros_like(at_ends[:1]), at_ends[:-1]))
@@ -83,50 +114,37 @@ class RegretScorer:
         return TrialScores(utility / t, (best_total - utility) / t, declared)
 
 
-def assemble_run(experiment: Experiment, results: Results) -> Run:
+def assemble_run(experiment: Experiment, results: Results, first: int = 0) -> Run:
     """Return the run: a table of all results, ordered by policy, horizon, trial and checkpoint.
 
-    Regret is worked out here, trial by trial, from the pulls: the same numbers wherever the pulls came from.
+    Regret is worked out here from the pulls, for each trial by itself: the same numbers wherever the pulls came from.
+    ``first`` is the number of the experiment's first policy in the results.
     """
     import pyarrow as pa
 
-    scorer, k = RegretScorer(experiment), experiment.bandit.n_arms
-    parts: dict[str, list[Any]] = {name: [] for name in ("t", "regret", "utility", "declared", "pulls", "mixture")}
-    ends: list[list[int]] = []
-    seconds = []
-    for e, entry in enumerate(experiment.entries):
-        t = entry.checkpoints
-        for trial in experiment.trials:
-            found = results[e, trial]
-            pulls = np.asarray(found["pulls"], dtype=np.int64).reshape(-1, k)
-            mixture = np.asarray(found["mixture"], dtype=np.float64)
-            scores = scorer.score_trial(t, pulls, mixture.reshape(t.size, k))
-            parts["t"].append(t)
-            parts["utility"].append(scores.utility)
-            parts["regret"].append(scores.regret)
-            parts["declared"].append(scores.declared)
-            parts["pulls"].append(pulls[: t.size].ravel())
-            parts["mixture"].append(mixture)
-            ends += [[int(x) for x in found["ends"] if x <= now] for now in t]
-            seconds.append(found["seconds"])
-    flat = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    rows = [(e.label, e.horizon, trial, e.checkpoints.size) for e in experiment.entries for trial in experiment.trials]
-    counts = [size for *_, size in rows]
+    scorer, k, n = RegretScorer(experiment), experiment.bandit.n_arms, len(experiment.trials)
     is_stationary = experiment.timeline.is_stationary
-    columns = {
-        "policy": pa.array(np.repeat([label for label, *_ in rows], counts), pa.string()),
-        "horizon": pa.array(np.repeat([horizon for _, horizon, *_ in rows], counts), pa.int64()),
-        "trial": pa.array(np.repeat([trial for *_, trial, _ in rows], counts), pa.int64()),
-        "t": pa.array(flat["t"], pa.int64()),
-        "regret": pa.array(flat["regret"], pa.float64()),
-        "utility": pa.array(flat["utility"], pa.float64()),
-        "pulls": pa.FixedSizeListArray.from_arrays(pa.array(flat["pulls"], pa.int64()), k),
-        "mixture": pa.FixedSizeListArray.from_arrays(pa.array(flat["mixture"], pa.float64()), k),
-        "phase_ends": pa.array(ends, pa.list_(pa.int64())),
-    }
-    if not is_stationary:
-        columns["declared"] = pa.array(flat["declared"], pa.float64())
-    table = pa.table(columns, schema=run_schema(k, is_stationary=is_stationary))
+    schema, tables, seconds = run_schema(k, is_stationary=is_stationary), [], []
+    for e, entry in enumerate(experiment.entries, start=first):
+        t, found = entry.checkpoints, results.in_order(e, experiment.trials)
+        pulls, mixture = found.pulls.reshape(n, -1, k), found.mixture.reshape(n, t.size, k)
+        scores = scorer.score_trials(t, pulls, mixture)
+        columns = {
+            "policy": pa.repeat(entry.label, n * t.size),
+            "horizon": pa.repeat(entry.horizon, n * t.size),
+            "trial": np.repeat(found.trials, t.size),
+            "t": np.tile(t, n),
+            "regret": scores.regret.ravel(),
+            "utility": scores.utility.ravel(),
+            "pulls": pa.FixedSizeListArray.from_arrays(pulls[:, : t.size].ravel(), k),
+            "mixture": pa.FixedSizeListArray.from_arrays(mixture.ravel(), k),
+            "phase_ends": _phase_ends_column(t, found.ends),
+        }
+        if not is_stationary:
+            columns["declared"] = scores.declared.ravel()
+        tables.append(pa.table(columns, schema=schema))
+        seconds.append(found.seconds)
+    table = pa.concat_tables(tables).combine_chunks()
     provenance = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -135,7 +153,17 @@ def assemble_run(experiment: Experiment, results: Results) -> Run:
         "spec": experiment.spec,
         "best": _best_mixture_record(experiment, scorer),
     }
-    return Run(table, provenance, np.array(seconds))
+    return Run(table, provenance, np.concatenate(seconds))
+
+
+def _phase_ends_column(t: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
+    """The ends of phases up to each checkpoint of each trial, as a column of lists."""
+    import pyarrow as pa
+
+    ended = (ends > 0)[:, None] & (ends[:, None] <= t[:, None])  # by trial, checkpoint and phase
+    counts = ended.sum(axis=2).ravel()
+    values = np.broadcast_to(ends[:, None], ended.shape)[ended]
+    return pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)).astype(np.int32), values)
 
 
 def _best_mixture_record_of_stationary_arms(

@@ -20,7 +20,7 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.files import why_trial_is_impossible
-from pmbandits.simulation.journal import Journal, TrialResult, decode_trials
+from pmbandits.simulation.journal import FinishedTrials, Journal, decode_trials
 from pmbandits.simulation.policy_specs import PolicySpec
 from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare_experiment
 from pmbandits.simulation.run import Run
@@ -217,7 +217,7 @@ def simulate(
         names = ("problem", "metric") if several else ()
         rows = [dict(zip(names, key, strict=False)) | row for key, x in made.items() for row in estimate_cost(x, jobs)]
         return CostEstimate(rows, jobs)
-    results: Results = {}
+    results = Results()
     if out is not None:
         if seed is None:
             raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
@@ -234,7 +234,7 @@ def simulate(
             except KeyboardInterrupt:
                 count = sum(len(x.entries) * len(x.trials) for x in experiments)
                 raise KeyboardInterrupt(
-                    f"stopped; {len(results):,} of {count:,} trials are in {str(out)!r}, and the same call goes on."
+                    f"stopped; {results.n_trials:,} of {count:,} trials are in {str(out)!r}, and the same call goes on."
                 ) from None
             found = assemble_study(made, results)
             if several:
@@ -247,15 +247,15 @@ def simulate(
 
 
 def _read_finished_trials(journal: Journal, experiments: Sequence[Experiment]) -> Results:
-    entries = numbered_entries(experiments)
-    wanted = {(number, trial) for number, (experiment, _) in enumerate(entries) for trial in experiment.trials}
-    known: Results = {}
+    entries, known = numbered_entries(experiments), Results()
     for payload in journal.records():
         try:
-            for row in decode_trials(payload):
-                if (row["entry"], row["trial"]) in wanted:
-                    _check_journal_row(row, *entries[row["entry"]])
-                    known[row["entry"], row["trial"]] = row
+            found = decode_trials(payload)
+            if 0 <= found.entry < len(entries):
+                experiment, entry = entries[found.entry]
+                wanted = found.rows(np.isin(found.trials, experiment.trials))
+                _check_journal_record(wanted, experiment, entry)
+                known.add(wanted)
         except ValueError as error:
             raise ValueError(
                 f"{journal.path} is not the journal of this simulation: {error} Give another folder, or delete it; "
@@ -264,23 +264,25 @@ def _read_finished_trials(journal: Journal, experiments: Sequence[Experiment]) -
     return known
 
 
-def _check_journal_row(row: TrialResult, experiment: Experiment, entry: PolicyAtHorizon) -> None:
-    """Refuse a finished trial that no simulation can have left behind."""
+def _check_journal_record(found: FinishedTrials, experiment: Experiment, entry: PolicyAtHorizon) -> None:
+    """Refuse finished trials that no simulation can have left behind."""
     k = experiment.bandit.n_arms
     t, moment_ends, problem = entry.checkpoints, experiment.moment_ends(entry.horizon), None
-    if np.size(row["pulls"]) != (t.size + moment_ends.size) * k or np.size(row["mixture"]) != t.size * k:
-        problem = "it has not one number for each arm and checkpoint"
+    if found.pulls.shape[1] != (t.size + moment_ends.size) * k or found.mixture.shape[1] != t.size * k:
+        problem = "there is not one number for each arm and checkpoint"
     else:
-        pulls, mixture = np.reshape(row["pulls"], (-1, k)), np.reshape(row["mixture"], (t.size, k))
         times = np.concatenate((t, moment_ends))
         order = np.argsort(times, kind="stable")
-        problem = why_trial_is_impossible(times[order], pulls[order], mixture)
-    if problem is None and (np.size(row["ends"]) > PHASE_ENDS or not 0 <= row["seconds"] < np.inf):
-        problem = "its phases or its seconds cannot be"
-    if problem is None and not ((row["ends"] >= 0) & (row["ends"] <= entry.horizon)).all():
-        problem = "its phases end after the last round"
+        pulls = found.pulls.reshape(found.size, times.size, k)[:, order]
+        problem = why_trial_is_impossible(times[order], pulls, found.mixture)
+    if problem is None and (
+        found.ends.shape[1] > PHASE_ENDS or not ((found.seconds >= 0) & np.isfinite(found.seconds)).all()
+    ):
+        problem = "phases or seconds cannot be"
+    if problem is None and not ((found.ends >= 0) & (found.ends <= entry.horizon)).all():
+        problem = "phases end after the last round"
     if problem is not None:
-        raise ValueError(f"in trial {row['trial']} of {entry.label} {problem}.")
+        raise ValueError(f"in a record of {entry.label} {problem}.")
 
 
 def _write_spec(path: Path, experiment: Experiment) -> None:

@@ -116,10 +116,13 @@ def table_checksum(table: pa.Table, text: bytes) -> bytes:
 
 
 def why_trial_is_impossible(t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> str | None:
-    """Return why pulls and mixtures at checkpoints (rows) cannot come from a trial; ``None`` if they can."""
-    if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=1) != t).any():
+    """Return why pulls and mixtures at checkpoints cannot come from a trial; ``None`` if they can.
+
+    They have a row for each checkpoint, and a column for each arm; or there are many such tables, one for each trial.
+    """
+    if pulls.min(initial=0) < 0 or (pulls > t[:, None]).any() or (pulls.sum(axis=-1) != t).any():
         return "the pulls do not add up to the number of rounds"
-    if (np.diff(pulls, axis=0) < 0).any():
+    if (np.diff(pulls, axis=-2) < 0).any():
         return "an arm has fewer pulls than before"
     if not (
         np.isfinite(mixture).all() and mixture.min(initial=0.0) >= -_SLACK and mixture.max(initial=0.0) <= 1 + _SLACK
@@ -215,10 +218,8 @@ def check_table(table: pa.Table, provenance: Any) -> None:
                 raise ValueError("rows")
             if times[0][0] < 1 or times[0][-1] != rounds or (np.diff(times[0]) <= 0).any():
                 raise ValueError("checkpoints")
-            for first in range(at, at + count, each):
-                part = slice(first, first + each)
-                if why_trial_is_impossible(times[0], pulls[part], mixture[part]) is not None:
-                    raise ValueError("pulls")
+            if why_trial_is_impossible(times[0], pulls[here].reshape(-1, each, k), mixture[here]) is not None:
+                raise ValueError("pulls")
             at += count
     if at != t.size:
         raise ValueError("rows")

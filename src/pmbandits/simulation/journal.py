@@ -6,9 +6,10 @@ import hashlib
 import os
 import struct
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, TypedDict
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from pmbandits._files import fsync_folder
 from pmbandits._validation import FloatArray
 
-MAGIC = b"pmbandits journal 1\n"
+MAGIC = b"pmbandits journal 2\n"
 _RECORD_HEADER = struct.Struct("<Q32s")
 
 
@@ -129,56 +130,71 @@ def _lock_folder(folder: Path) -> TextIO:
     return file
 
 
-_ROW = struct.Struct("<qqdqqq")  # entry, trial, seconds, and how many numbers pulls, mixture and ends have
-_ARRAYS = (("pulls", np.dtype("<i8")), ("mixture", np.dtype("<f8")), ("ends", np.dtype("<i8")))
+_HEAD = struct.Struct("<qqqqq")  # entry, how many trials, and how many numbers each has of pulls, mixture and ends
+_INT, _FLOAT = np.dtype("<i8"), np.dtype("<f8")
+_COLUMNS = (("trials", _INT), ("seconds", _FLOAT), ("pulls", _INT), ("mixture", _FLOAT), ("ends", _INT))
 
 
-class TrialResult(TypedDict):
-    """A finished trial, as it is journalled.
+@dataclass(frozen=True, eq=False)
+class FinishedTrials:
+    """Finished trials of one policy at one horizon, as they are journalled: one row for each trial.
 
-    entry, trial : the number of the policy at its horizon, and that of the trial.
+    entry : the number of the policy at its horizon.
+    trials, seconds : the numbers of the trials, and the computing time of each.
     pulls, mixture : by checkpoint and arm, flat; the pulls at the ends of moments follow those at checkpoints.
-    ends : the rounds after which phases ended.
-    seconds : computing time.
+    ends : the rounds after which phases ended, and 0 for each phase that a trial has fewer than another.
     """
 
     entry: int
-    trial: int
+    trials: NDArray[np.int64]
+    seconds: FloatArray
     pulls: NDArray[np.int64]
     mixture: FloatArray
     ends: NDArray[np.int64]
-    seconds: float
+
+    @property
+    def size(self) -> int:
+        """How many trials there are."""
+        return self.trials.size
+
+    def rows(self, which: Any) -> FinishedTrials:
+        """Some of the trials: a mask, or positions."""
+        return FinishedTrials(self.entry, *(getattr(self, name)[which] for name, _ in _COLUMNS))
 
 
-def encode_trials(rows: list[TrialResult]) -> bytes:
-    """Encode finished trials as the bytes of one journal record: a head, and three plain arrays for each."""
-    parts: list[bytes] = []
-    for row in rows:
-        fields: Mapping[str, object] = row
-        arrays = [np.asarray(fields[name], dtype=kind) for name, kind in _ARRAYS]
-        parts.append(_ROW.pack(row["entry"], row["trial"], row["seconds"], *(array.size for array in arrays)))
-        parts += [array.tobytes() for array in arrays]
-    return b"".join(parts)
+def join_trials(parts: Sequence[FinishedTrials]) -> FinishedTrials:
+    """Finished trials of the same policy, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    wide = max(part.ends.shape[1] for part in parts)
+    padded = [replace(part, ends=np.pad(part.ends, ((0, 0), (0, wide - part.ends.shape[1])))) for part in parts]
+    joined: Any = [np.concatenate([getattr(part, name) for part in padded]) for name, _ in _COLUMNS]
+    return FinishedTrials(parts[0].entry, *joined)
 
 
-def decode_trials(payload: bytes) -> list[TrialResult]:
+def encode_trials(finished: FinishedTrials) -> bytes:
+    """Encode finished trials as the bytes of one journal record: a head, and plain arrays."""
+    arrays = [np.ascontiguousarray(getattr(finished, name), dtype=kind) for name, kind in _COLUMNS]
+    head = _HEAD.pack(finished.entry, finished.size, *(array.shape[1] for array in arrays[2:]))
+    return b"".join([head, *(array.tobytes() for array in arrays)])
+
+
+def decode_trials(payload: bytes) -> FinishedTrials:
     """Decode the finished trials of a journal record; raise a ValueError if it holds anything else.
 
     Nothing is compressed, so what is read is never larger than the record.
     """
-    rows: list[Any] = []
-    at = 0
     try:
-        while at < len(payload):
-            entry, trial, seconds, *sizes = _ROW.unpack_from(payload, at)
-            at += _ROW.size
-            row = {"entry": entry, "trial": trial, "seconds": seconds}
-            for (name, kind), size in zip(_ARRAYS, sizes, strict=True):
-                if not 0 <= size <= (len(payload) - at) // kind.itemsize:
-                    raise ValueError("size")
-                row[name] = np.frombuffer(payload, kind, size, at)
-                at += size * kind.itemsize
-            rows.append(row)
+        entry, count, *widths = _HEAD.unpack_from(payload)
+        if min(count, *widths) < 0 or _HEAD.size + 8 * count * (2 + sum(widths)) != len(payload):
+            raise ValueError("size")
+        arrays: list[Any] = []
+        at = _HEAD.size
+        for (_, kind), width in zip(_COLUMNS, (None, None, *widths), strict=True):
+            numbers = count * (1 if width is None else width)
+            array = np.frombuffer(payload, kind, numbers, at)
+            arrays.append(array if width is None else array.reshape(count, width))
+            at += 8 * numbers
     except (ValueError, struct.error) as error:
         raise ValueError(f"a record of the journal cannot be read ({type(error).__name__}).") from None
-    return rows
+    return FinishedTrials(entry, *arrays)

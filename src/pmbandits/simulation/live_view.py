@@ -116,17 +116,19 @@ class FolderReader:
         return self.n_finished_trials > before
 
     def _add_finished_trials(self, payload: bytes) -> None:
-        k, known = len(self.names), set(self.trials)
-        for row in decode_trials(payload):
-            if not 0 <= row["entry"] < len(self.lines) or row["trial"] not in known:
-                continue
-            t = self.lines[row["entry"]].checkpoints
-            pulls, wanted = row["pulls"].reshape(-1, k)[: t.size], row["mixture"].reshape(-1, k)[: t.size]
-            if pulls.shape[0] != t.size or wanted.shape[0] != t.size:
-                raise ValueError(f"{self._journal.name} does not belong to its spec.json.")
-            ends = tuple(sorted({int(end) for end in row["ends"]}))
-            finished = FinishedTrial(pulls / t[:, None], wanted, ends, row["seconds"])
-            self.finished_trials[row["entry"]][row["trial"]] = finished
+        k, known, found = len(self.names), set(self.trials), decode_trials(payload)
+        if not 0 <= found.entry < len(self.lines):
+            return
+        t = self.lines[found.entry].checkpoints
+        if found.pulls.shape[1] < t.size * k or found.mixture.shape[1] != t.size * k:
+            raise ValueError(f"{self._journal.name} does not belong to its spec.json.")
+        played = found.pulls[:, : t.size * k].reshape(-1, t.size, k) / t[:, None]
+        mixture = found.mixture.reshape(-1, t.size, k)
+        for row, trial in enumerate(found.trials.tolist()):
+            if trial in known:
+                ends = tuple(sorted({int(end) for end in found.ends[row] if end > 0}))
+                finished = FinishedTrial(played[row], mixture[row], ends, float(found.seconds[row]))
+                self.finished_trials[found.entry][trial] = finished
 
     # ---- regret and counts -----------------------------------------------------------------------------------
     @property

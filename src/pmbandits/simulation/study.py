@@ -350,8 +350,6 @@ def assemble_study(experiments: Mapping[Key, Experiment], results: Results) -> S
     """Put the trials of all experiments together; they are numbered through."""
     runs, first = {}, 0
     for key, experiment in experiments.items():
-        count = len(experiment.entries)
-        mine = {(e - first, trial): row for (e, trial), row in results.items() if first <= e < first + count}
-        runs[key] = assemble_run(experiment, mine)
-        first += count
+        runs[key] = assemble_run(experiment, results, first)
+        first += len(experiment.entries)
     return Study(runs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from pmbandits import _validation
 from pmbandits.arms import Bandit
 from pmbandits.simulation.assemble import Results
-from pmbandits.simulation.journal import Journal, TrialResult, encode_trials
+from pmbandits.simulation.journal import FinishedTrials, Journal, encode_trials, join_trials
+from pmbandits.simulation.lanes import LanePlayer, can_play_in_lanes
 from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.python_policy import PythonPlayer, PythonPolicy
@@ -45,56 +46,63 @@ class Task:
     trials: tuple[int, ...]
 
 
+LEAST_LANES = 8  # fewer trials than this are played one by one
 TIME_SLICE = 0.5  # seconds after which a worker hands over the trials that it has finished
-_IDLE_PLAYERS: dict[str, list[Player | PythonPlayer]] = {}  # players between two tasks: they keep their tables of radii
+_IDLE_PLAYERS: dict[
+    str, list[Player | LanePlayer | PythonPlayer]
+] = {}  # players between two tasks keep their tables of radii
 _MAX_IDLE_RUNS = 1  # runs whose players are kept: a table of radii is as long as the run
 
 
 class TaskFailed(Exception):
     """A trial of a task failed: holds the trials that finished before it, and the error."""
 
-    def __init__(self, finished: list[TrialResult], error: Exception) -> None:
+    def __init__(self, finished: FinishedTrials, error: Exception) -> None:
         super().__init__(finished, error)
         self.finished, self.error = finished, error
 
 
 def make_trial_player(
     entry: PolicyAtHorizon, timeline: Timeline | Bandit, seed: int, checkpoints: NDArray[np.int64]
-) -> Player | PythonPlayer:
-    """Make the object that plays trials of a policy, compiled or in plain Python."""
+) -> Player | LanePlayer | PythonPlayer:
+    """Make the object that plays trials of a policy: compiled, one by one or many at once, or in plain Python."""
     timeline = Timeline(timeline) if isinstance(timeline, Bandit) else timeline
     if isinstance(entry.policy, PythonPolicy):
         return PythonPlayer(entry.policy, timeline, seed, checkpoints)
+    if can_play_in_lanes(entry.policy, timeline):
+        return LanePlayer(entry.policy, timeline.bandit, seed, checkpoints, timeline)
     return Player(entry.policy, timeline.bandit, seed, checkpoints, timeline)
 
 
-def play_trials_of_task(task: Task) -> list[TrialResult]:
+def _play_some_trials(player: Player | LanePlayer | PythonPlayer, number: int, trials: Sequence[int]) -> FinishedTrials:
+    """Play the first of some trials, or as many as the player plays at once."""
+    if isinstance(player, LanePlayer) and len(trials) >= LEAST_LANES:
+        found = player.play_in_lanes(number, trials[: player.n_lanes])
+        if found is not None:
+            return found
+    one = player.play(trials[0])
+    rows = np.concatenate((one.pulls, one.moment_ends)).reshape(1, -1), one.mixture.reshape(1, -1), one.ends[None]
+    return FinishedTrials(number, np.array(trials[:1], dtype=np.int64), np.array([one.seconds]), *rows)
+
+
+def play_trials_of_task(task: Task) -> FinishedTrials:
     """Play the first trials of a task, one at least, for about :data:`TIME_SLICE`: what a worker does.
 
     It ends before a trial that would take longer, so that no finished trial waits for another to be written to disk.
     """
     idle = _IDLE_PLAYERS.get(task.run_key)
     player = idle.pop() if idle else make_trial_player(task.entry, task.timeline, task.seed, task.entry.checkpoints)
-    finished: list[TrialResult] = []
+    finished: list[FinishedTrials] = []
     start = now = time.monotonic()
-    longest = 0.0
-    for trial in task.trials:
+    longest, done = 0.0, 0
+    while done < len(task.trials):
         try:
-            found = player.play(trial)
+            finished.append(_play_some_trials(player, task.number, task.trials[done:]))
         except Exception as error:
             if finished:
-                raise TaskFailed(finished, error) from error
+                raise TaskFailed(join_trials(finished), error) from error
             raise
-        finished.append(
-            {
-                "entry": task.number,
-                "trial": trial,
-                "pulls": np.concatenate((found.pulls, found.moment_ends)).ravel(),
-                "mixture": found.mixture.ravel(),
-                "ends": found.ends,
-                "seconds": found.seconds,
-            }
-        )
+        done += finished[-1].size
         before, now = now, time.monotonic()
         longest = max(longest, now - before)
         if now - start + longest > TIME_SLICE:
@@ -103,7 +111,7 @@ def play_trials_of_task(task: Task) -> list[TrialResult]:
         if len(_IDLE_PLAYERS) >= _MAX_IDLE_RUNS and task.run_key not in _IDLE_PLAYERS:
             _IDLE_PLAYERS.pop(other, None)
     _IDLE_PLAYERS.setdefault(task.run_key, []).append(player)
-    return finished
+    return join_trials(finished)
 
 
 def numbered_entries(experiments: Sequence[Experiment]) -> list[tuple[Experiment, PolicyAtHorizon]]:
@@ -111,11 +119,12 @@ def numbered_entries(experiments: Sequence[Experiment]) -> list[tuple[Experiment
     return [(experiment, entry) for experiment in experiments for entry in experiment.entries]
 
 
-def _pending_tasks(experiments: Sequence[Experiment], known: Mapping[tuple[int, int], Any], jobs: int) -> list[Task]:
+def _pending_tasks(experiments: Sequence[Experiment], known: Results, jobs: int) -> list[Task]:
     """Return tasks for all trials that are missing, some for each policy, longest horizons first."""
     tasks = []
     for number, (experiment, entry) in enumerate(numbered_entries(experiments)):
-        missing = [trial for trial in experiment.trials if (number, trial) not in known]
+        finished = known.trials_of(number)
+        missing = [trial for trial in experiment.trials if trial not in finished]
         size = max(1, len(missing) // (2 * jobs))
         for at in range(0, len(missing), size):
             part = tuple(missing[at : at + size])
@@ -134,16 +143,15 @@ def play_missing_trials(
 ) -> Results:
     """Play the trials that are not ``known`` yet, and add them to it; each is journalled when it is finished."""
     tasks, entries = _pending_tasks(experiments, known, jobs), numbered_entries(experiments)
-    done = sum(entries[number][1].horizon for number, _ in known)
+    done = sum(len(known.trials_of(number)) * entry.horizon for number, (_, entry) in enumerate(entries))
     plain = any(isinstance(entry.policy, PythonPolicy) for _, entry in entries)
     label = f"simulate{' (plain Python)' if plain else ''}"
 
-    def store(finished: list[TrialResult]) -> None:
+    def store(finished: FinishedTrials) -> None:
         if journal is not None:
             journal.append(encode_trials(finished))
-        for row in finished:
-            known[row["entry"], row["trial"]] = row
-            bar.advance(entries[row["entry"]][1].horizon)
+        known.add(finished)
+        bar.advance(finished.size * entries[finished.entry][1].horizon)
 
     with ProgressBar(sum(x.n_rounds_in_all for x in experiments), done, shown=progress, label=label) as bar:
         try:
@@ -159,7 +167,7 @@ def play_missing_trials(
     return known
 
 
-def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[TrialResult]]:
+def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[FinishedTrials]:
     """Run the tasks on the workers and yield their trials as they finish; what a worker leaves is handed out again."""
     queue = deque(tasks)
     if not queue:
@@ -170,10 +178,10 @@ def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[
         while queue:
             task = queue.popleft()
             yield (finished := play_trials_of_task(task))
-            _requeue_rest_of_task(queue, task, len(finished))
+            _requeue_rest_of_task(queue, task, finished.size)
         return
     with _task_starter_and_queue_size(backend, jobs) as (submit, at_once):
-        running: dict[Future[list[TrialResult]], Task] = {}
+        running: dict[Future[FinishedTrials], Task] = {}
         while queue or running:
             while queue and len(running) < at_once:
                 task = queue.popleft()
@@ -181,7 +189,7 @@ def _run_tasks(tasks: Sequence[Task], jobs: int, backend: str) -> Iterator[list[
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
                 yield (finished := future.result())
-                _requeue_rest_of_task(queue, task, len(finished))
+                _requeue_rest_of_task(queue, task, finished.size)
 
 
 def _requeue_rest_of_task(queue: deque[Task], task: Task, done: int) -> None:
@@ -194,7 +202,7 @@ def _requeue_rest_of_task(queue: deque[Task], task: Task, done: int) -> None:
 @contextmanager
 def _task_starter_and_queue_size(
     backend: str, jobs: int
-) -> Iterator[tuple[Callable[..., Future[list[TrialResult]]], int]]:
+) -> Iterator[tuple[Callable[..., Future[FinishedTrials]], int]]:
     """What starts a task on a worker, and how many tasks to start at once; who waits no longer leaves them behind."""
     if backend == "threads":
         yield _start_thread, jobs
@@ -213,9 +221,9 @@ def _task_starter_and_queue_size(
             raise
 
 
-def _start_thread(function: Callable[[Task], list[TrialResult]], task: Task) -> Future[list[TrialResult]]:
+def _start_thread(function: Callable[[Task], FinishedTrials], task: Task) -> Future[FinishedTrials]:
     """Run a function in a thread of its own, which does not keep the process alive."""
-    future: Future[list[TrialResult]] = Future()
+    future: Future[FinishedTrials] = Future()
 
     def work() -> None:
         try:

@@ -121,12 +121,17 @@ def silence_compile_hint() -> None:
 
 
 def kernel(
-    function: F, *, inline: Literal["never", "always"] = "never", python: bool = True, force_inline: bool = False
+    function: F,
+    *,
+    inline: Literal["never", "always"] = "never",
+    python: bool = True,
+    force_inline: bool = False,
+    divides_by_0: bool = False,
 ) -> F:
     """Compile a function with numba when it is first used, and keep the result on disk.
 
     ``python=False`` leaves out what Python needs to call it, which halves compile time. ``force_inline`` makes it
-    part of its callers: for small steps in loops.
+    part of its callers: for small steps in loops. With ``divides_by_0`` a division by 0 is never an error.
 
     Kernels release the interpreter lock, and do not reorder arithmetic (no fast-math). So a result is the same to the
     last bit wherever it is computed. Those of the library follow numpy's rules for division. In yours a division by 0
@@ -144,7 +149,7 @@ def kernel(
             njit: Any = numba.njit
             compiled: Any = njit(
                 nogil=True,
-                error_model="numpy" if function.__module__.startswith("pmbandits.") else "python",
+                error_model="numpy" if divides_by_0 or function.__module__.startswith("pmbandits.") else "python",
                 inline=inline,
                 no_cpython_wrapper=not python,
                 no_cfunc_wrapper=True,

@@ -51,6 +51,7 @@ class StateType(types.Type):
     """What ``s`` is to numba. ``own`` are the fields that the policy has of its own."""
 
     def __init__(self, own: Own = ()) -> None:
+        self.own = own
         self.has_namespace = any(field.name.startswith(OWN_PREFIX) for field in own)
         self.singles, self.offset_words = types_and_words_of_scalars(own), offset_words(own)
         self.fields = {**BY_NAME, **{field.name: field for field in own}}

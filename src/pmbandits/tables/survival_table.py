@@ -320,7 +320,13 @@ class SurvivalTable:
         return min(first, second), second
 
     def values(self, metric: Distortion, grid: FloatArray | None = None) -> FloatArray:
-        """U_h of many mixtures, one row of weights each; of every single arm if none are given."""
+        """U_h of many mixtures, one row of weights each; of every single arm if none are given.
+
+        Groups of mixtures can be given, too: a third axis, the first. A group has the values that it would have alone,
+        to the last bit, which sums over a whole grid do not promise.
+        """
+        if grid is not None and np.ndim(grid) == 3:
+            return self._values_of_groups(metric, np.asarray(grid))
         count = self.n_arms if grid is None else np.asarray(grid).shape[0]
         if self.atoms is not None and self.n_arms * self.n_cells > LARGEST_DENSE_TABLE:
             rows = np.eye(self.n_arms) if grid is None else np.asarray(grid, dtype=np.float64)
@@ -332,6 +338,15 @@ class SurvivalTable:
                 block = slice(start, min(start + step, count))
                 out[block] = self._values_of_block(metric, block, None if grid is None else np.asarray(grid)[block])
         return out
+
+    def _values_of_groups(self, metric: Distortion, groups: FloatArray) -> FloatArray:
+        cells = groups.shape[1] * max(self.n_cells, 1)
+        if self.atoms is None or self.n_arms * self.n_cells > LARGEST_DENSE_TABLE or cells > _BLOCK_SIZE:
+            return np.array([self.values(metric, group) for group in groups])
+        step = _BLOCK_SIZE // cells
+        parts = [slice(start, min(start + step, len(groups))) for start in range(0, len(groups), step)]
+        with np.errstate(all="ignore"):
+            return np.concatenate([self._values_of_block(metric, part, groups[part]) for part in parts])
 
     def _values_of_block(self, metric: Distortion, block: slice, grid: FloatArray | None) -> FloatArray:
         smooth, widths, left = metric._smooth_part, self.cell_widths, self.n_left
@@ -347,7 +362,7 @@ class SurvivalTable:
         def mixed(rows: FloatArray) -> FloatArray:
             return rows[block] if grid is None else np.minimum(grid @ rows, 1.0)
 
-        total = np.full(block.stop - block.start, self.anchor * smooth.top)
+        total = np.full(block.stop - block.start if grid is None else grid.shape[:-1], self.anchor * smooth.top)
         if second < widths.size:
             total += h(mixed(self.survival_rows[:, second:])) @ widths[second:]
         if first > 0:

@@ -7,13 +7,14 @@ import math
 import numpy as np
 
 from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform_from_word, philox_random_words
+from pmbandits.engine.index_policy import set_mixture_to_largest_mean
 from pmbandits.engine.plan import Setup
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.normal import normal_quantile
 from pmbandits.mixtures._tracking import largest, pull
 from pmbandits.policies._draws import random_key_of_round
-from pmbandits.policies.baselines import MeanPolicy, set_mixture_to_largest_mean, unpack_scale
+from pmbandits.policies.baselines import MeanPolicy, unpack_scale
 from pmbandits.state.compile import kernel
 from pmbandits.supports import Support
 
