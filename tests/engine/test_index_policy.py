@@ -23,7 +23,7 @@ def weighted(s: Any, i: int) -> float:
 def largest_name(memory: int) -> None:
     s = unpack(memory)
     for i in range(s.n_arms):
-        s.mix[i] = float(i == s.n_arms - 1)
+        s.mix[i] = 1.0 if i == s.n_arms - 1 else 0.0
 
 
 class Weighted(Policy, name="test_index_weighted", index=weighted, unpack=own):
