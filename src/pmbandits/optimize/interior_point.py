@@ -3,10 +3,11 @@
     max V(a) + τ·(Σ log a_i + Σ log(bound − rows·a)),    V(a) = const + Σ_cells ω·φ(base + Σ_i a_i·curve_i),    τ → 0,
 
 over a > 0 with ``equal·a = level``: the simplex (Σ a = 1), products of simplices (one sum for each segment), and limits
-on shares. Every arm always keeps a share, so slopes stay finite, whatever h. Corners of φ in cells where the curves do
-not move are rounded by an amount that goes to 0 with τ; elsewhere V is smooth although h is not. Directions are those
-of the primal-dual method (τ/a² is replaced by price/a, and likewise for limits and corners), lengths of steps are
-judged by the rounded utility itself.
+on shares. Every arm always keeps a share, so slopes stay finite, whatever h. Where all arms are on one side of a corner
+of φ, it only adds a straight line. Where they are not, and the curves do not move in the cell, it is rounded by an
+amount that goes to 0 with τ; elsewhere V is smooth although h is not. Directions are those of the primal-dual method
+(τ/a² is replaced by price/a, and likewise for limits and corners), lengths of steps are judged by the rounded utility
+itself.
 
 A cell holds the arms' CDFs left of ``split``, and their survivals right of it, so that neither tail loses digits. The
 equations are solved for the shares that remain when the largest ones keep the equalities. With a multiplier for each
@@ -41,6 +42,7 @@ _MAX_CORNER_CELLS = 300  # cells, or panels, that can sit on a corner
 _NEAR_CORNER = 1e-5  # how far a mixture's curve may be from a corner to count as on it
 _MAX_POLISHES = 6
 _JUMPED = 1e-9  # a curve that is further from the corner where it should cross it jumps over it
+_ON_ONE_SIDE = 1e-9  # arms that are all further from a corner, on one side of it, never meet it
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,15 @@ class InteriorPoint:
     def __init__(self, smooth: SmoothPart, table: SurvivalTable, interior: Interior, fixed: float = 0.0) -> None:
         self.smooth, self.table, self.limits, self.fixed = smooth, table, interior, fixed
         self.n_arms, self.split = table.n_arms - (fixed > 0.0), -1
-        self.flat = np.flatnonzero(table.mask_of_flat_cells)
-        self.cuts_panels = bool(smooth.kinks) and self.flat.size < table.cell_widths.size
+        self.moving = ~table.mask_of_flat_cells
+        self.cuts_panels = bool(smooth.kinks) and bool(self.moving.any())
+        # Cells that no corner bends: all survivals are above, or all below. A constant times a wide cell, taken away
+        # again elsewhere, would leave its rounding, so these are counted from 0 on both sides of the split.
+        self.above = [table.survival_rows.min(axis=0) > place + _ON_ONE_SIDE for place, _ in smooth.kinks]
+        self.straight = ~self.moving
+        for (place, _), above in zip(smooth.kinks, self.above, strict=True):
+            self.straight &= above | (table.survival_rows.max(axis=0) < place - _ON_ONE_SIDE)
+        self.lines = np.zeros((2, table.n_cells))  # what corners add there: a constant, and a slope in p
 
     def _allocate_work_arrays(self) -> Work:
         from pmbandits.optimize import _barrier_problem as at
@@ -76,7 +85,7 @@ class InteriorPoint:
         n_kinks, n_limits, m = len(self.smooth.kinks), limits.bound.size, limits.level.size
         rows = np.zeros((n, cells + n_kinks + n_limits))
         rows[:, cells + n_kinks :] = limits.rows.T
-        corner_widths = np.where(self.table.mask_of_flat_cells, self.table.cell_widths, 0.0)
+        corner_widths = np.where(self.moving | self.straight, 0.0, self.table.cell_widths)
         of_cells, of_arms = np.zeros((8, cells)), np.zeros((7, n))
         return at.Work(
             rows=rows,
@@ -136,13 +145,18 @@ class InteriorPoint:
                 self.fixed * self.table.survival_rows[n, split:],
             )
         w.sign[:split], w.sign[split:] = -1.0, 1.0
+        self.lines[:] = 0.0
+        for (place, bend), above in zip(self.smooth.kinks, self.above, strict=True):
+            constant, slope = _line_of_corner(w.sign, np.where(above, 1.0, 0.0), place)
+            self.lines += np.where(self.straight, bend, 0.0) * (constant, slope)
         # What is 1 in the integrand left of the split, and is not there left of the anchor.
-        left = float(w.cell_widths[: self.table.n_left].sum())
-        here = float(w.cell_widths[:split].sum())
+        left = self.table.n_left
+        between, sign = slice(min(left, split), max(left, split)), 1.0 if left < split else -1.0
         corners = sum(bend * (1.0 - place) for place, bend in self.smooth.kinks)
-        w.numbers[at.OFFSET] = (
-            self.table.anchor * self.smooth.top + (here - left) * self.smooth.value_at_1 - left * corners
-        )
+        turned = sign * float(w.cell_widths[between].sum())
+        straight = sign * float((w.cell_widths - w.corner_widths)[between].sum())
+        w.numbers[at.OFFSET] = self.table.anchor * self.smooth.top + turned * self.smooth.value_at_1
+        w.numbers[at.OFFSET] += corners * (straight - float(w.corner_widths[:left].sum()))
         w.numbers[at.SPLIT], w.numbers[at.IS_NEW] = split, 1.0
         return True
 
@@ -167,19 +181,23 @@ class InteriorPoint:
             )
         if m < p.size:
             w.h[m:], w.slope[m:], w.bend[m:] = smooth.h(high), smooth.dh(high), smooth.d2h(high)
+        if smooth.kinks:
+            w.h[:] += self.lines[0] + self.lines[1] * p
+            w.slope[:] += self.lines[1]
         if self.cuts_panels:
             self._add_corners_inside_panels(w)
 
     def _add_corners_inside_panels(self, w: Work) -> None:
         """Corners of h that the curve crosses inside panels: there V is smooth."""
-        curve, moving = MixtureCurve(w.trial_p, self.split), w.corner_widths == 0.0
+        curve = MixtureCurve(w.trial_p, self.split)
         for k, (place, bend) in enumerate(self.smooth.kinks):
             crossing = self.table.crossing_of_level(curve, place)
-            share = np.where(moving, self.table.cell_shares_above_level(curve, place, crossing), 0.0)
-            w.h[:] += bend * share * curve.survival_above_level(place)
-            w.slope[:] += bend * w.sign * share
+            constant, slope = _line_of_corner(w.sign, self.table.cell_shares_above_level(curve, place, crossing), place)
+            bends = np.where(self.moving, bend, 0.0)
+            w.h[:] += bends * (constant + slope * w.trial_p)
+            w.slope[:] += bends * slope
             w.extra[k] = 0.0
-            if crossing is None or not moving[int(crossing.panel[0]) * N_NODES]:
+            if crossing is None or not self.moving[int(crossing.panel[0]) * N_NODES]:
                 continue
             nodes = slice(int(crossing.panel[0]) * N_NODES, int(crossing.panel[0] + 1) * N_NODES)
             falls = curve.survival_above_level(0.0)[nodes]
@@ -271,7 +289,7 @@ class InteriorPoint:
             plane += bends * w.sign * share
             height += float(bends @ (share * z))
             n_nodes = N_NODES if self.table.atoms is None else 1  # a panel has one multiplier
-            if self.cuts_panels:
+            if not flat.all():
                 crossing = self.table.crossing_of_level(curve, place)
                 share = np.where(flat, share, self.table.cell_shares_above_level(curve, place, crossing))
             deviation = np.abs(z).reshape(-1, n_nodes).max(axis=1)
@@ -315,3 +333,8 @@ class InteriorPoint:
             w.numbers[at.UPPER], w.numbers[at.HEIGHT], w.numbers[at.PLANE_SPLIT] = upper, height, self.split
         mixture = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
         return mixture / mixture.sum() if limits.is_simplex else None
+
+
+def _line_of_corner(sign: FloatArray, share: FloatArray, place: float) -> tuple[FloatArray, FloatArray]:
+    """max(S − place, 0) as constant + slope·p where a ``share`` of each cell lies above; less 1 − place if p is a CDF."""
+    return np.where(sign < 0.0, (share - 1.0) * (1.0 - place), -share * place), sign * share
