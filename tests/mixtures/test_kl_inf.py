@@ -115,7 +115,8 @@ def fast_worth(
 ) -> float:
     place, own = np.flatnonzero(law > 0), float(slow.utilities(metric, points, law))
     row = points, above(law), above(other), points.size, law[place].copy(), place, place.size
-    return float(kl_to_reach_utility(encode_metric(metric), *row, own, worth, 0.5 / t, need, 0)[0])
+    convex = metric.shape == "convex"
+    return float(kl_to_reach_utility(encode_metric(metric), convex, *row, own, worth, 0.5 / t, need, 0)[0])
 
 
 def worth_problems(metric: Any, n: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
@@ -221,6 +222,15 @@ def test_two_atoms_the_way_is_that_of_a_coin() -> None:
     exact = slow.coin_kl(0.85, 0.05)
     assert slow.kl_to_reach_utility(metric, points, law, worth) < exact + 1e-6
     assert fast_worth(metric, points, law, np.array([0.95, 0.05]), worth) <= 1.05 * exact
+
+
+def test_three_atoms_there_is_a_way_where_the_utility_rises_and_falls_again() -> None:
+    # A point mass has the utility 0, so no end of a straight way reaches 0.17: places on the way to the lowest do.
+    metric, points, law = pmb.InvertedS(0.5) - pmb.Mean(), np.array([-0.486, 1.693, 1.757]), np.array([0.0, 1.0, 0.0])
+    other = np.array([0.79, 0.09, 0.12])
+    worth = float(slow.utilities(metric, points, other))
+    exact = slow.kl_to_reach_utility(metric, points, law, worth)
+    assert exact == pytest.approx(fast_worth(metric, points, law, other, worth), rel=0.05)
 
 
 def test_other_metrics_it_does_not_matter_where_zero_is() -> None:

@@ -158,6 +158,13 @@ def test_a_mixture_that_follows_a_corner_of_h_has_a_small_gap(number: int) -> No
     assert best.certified and best.gap <= 1e-8 * abs(best.value)
 
 
+def test_corners_in_very_wide_cells_leave_no_rounding_in_the_gap() -> None:
+    # The left tails of these arms matter up to cells that are 4.5e9 wide, and the metric has a corner.
+    terms, arms, _ = region_instance(462)
+    best = pmb.oracle(metric_of(terms), pmb.Bandit(arms))
+    assert best.certified and best.gap <= 1e-10 * abs(best.value)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(50))
 def test_five_thousand_instances(block: int) -> None:

@@ -27,6 +27,7 @@ from pmbandits.state.linking import shared, step
 UNREACHABLE_KL = 1e9  # no change is enough
 MAX_SEEN_STEPS = 64  # so many steps of a search are remembered
 MAX_CELLS_TO_ENUMERATE = 20  # so many places are tried one by one
+SEGMENT_PLACES = 5  # so many places are looked at in each half of a segment
 
 
 @shared("floats, ints, int, floats, float, float, float, float, floats -> two floats")
@@ -163,7 +164,7 @@ def point_mass_knot(above: FloatArray, other: FloatArray, n_knots: int, which: i
     """The knot of the ``which``-th point mass to try: each knot if they are few, else quantiles of the two inputs."""
     cells = n_knots - 1
     if cells <= MAX_CELLS_TO_ENUMERATE:
-        return which + 1
+        return which + 1 if which < cells else 0
     level = (which // 2 + 0.5) / 4.0
     lo, hi = 0, cells - 1  # the first cell above which there is no more than 1 − level²
     while lo < hi:
@@ -175,7 +176,23 @@ def point_mass_knot(above: FloatArray, other: FloatArray, n_knots: int, which: i
     return lo + 1
 
 
-@shared("floats, floats, floats, floats, int, float, int -> float")
+@step("floats, floats, float -> float")
+def kl_at_part_of_segment(above: FloatArray, target: FloatArray, part: float) -> float:
+    """The relative entropy to a distribution on the segment to a target; both are given by their survivals."""
+    total, before, goal, cells = 0.0, 1.0, 1.0, target.size
+    for c in range(cells + 1):
+        after, wish = (above[c], target[c]) if c < cells else (0.0, 0.0)
+        share = before - after
+        if share > ROUNDING_SHARE:
+            changed = share + part * (goal - wish - share)
+            if changed <= 0.0:
+                return UNREACHABLE_KL
+            total += share * math.log(share / changed)
+        before, goal = after, wish
+    return total
+
+
+@shared("floats, floats, floats, floats, int, float, int, bool, float -> float")
 def kl_along_segment(
     h: FloatArray,
     knots: FloatArray,
@@ -184,38 +201,45 @@ def kl_along_segment(
     n_knots: int,
     target_utility: float,
     point_mass_at: int,
+    only_end: bool,
+    stop_at: float,
 ) -> float:
     """The relative entropy to the first distribution with enough utility on the segment to a target.
 
-    The target is the point mass at the knot ``point_mass_at``; if that is negative, ``other``.
+    The target is the point mass at the knot ``point_mass_at``; if that is negative, ``other``. On the segment the
+    utility can rise and fall again, so places that are denser at both ends are looked at; or just the end, as for
+    convex h, if ``only_end``. What is not less than ``stop_at`` need not be found.
     """
-    lo, hi, cells = 0.0, 1.0, n_knots - 1
+    lo, hi, cells = 0.0, 0.0, n_knots - 1
     survival, target = np.empty(cells), np.empty(cells)
     for c in range(cells):
         target[c] = other[c] if point_mass_at < 0 else 1.0 if c < point_mass_at else 0.0
-    for _ in range(30):
+    last = 0 if only_end else 2 * SEGMENT_PLACES
+    for turn in range(last + 31):
         part = 0.5 * (lo + hi)
+        if hi == 0.0:  # not reached yet
+            part = 1.0 / (1.0 + 8.0 ** (SEGMENT_PLACES - turn)) if turn < last else 1.0
         for c in range(cells):
             survival[c] = above[c] + part * (target[c] - above[c])
         if utility_of_survival(h, knots, survival, n_knots) >= target_utility:
+            if hi == 0.0 and kl_at_part_of_segment(above, target, lo) >= stop_at:
+                return UNREACHABLE_KL
             hi = part
+        elif part == 1.0:
+            return UNREACHABLE_KL
         else:
             lo = part
-    if hi >= 1.0:
-        return UNREACHABLE_KL
-    total, before, goal = 0.0, 1.0, 1.0
-    for c in range(n_knots):
-        after, wish = (above[c], target[c]) if c < cells else (0.0, 0.0)
-        share = before - after
-        if share > ROUNDING_SHARE:
-            total += share * math.log(share / (share + hi * (goal - wish - share)))
-        before, goal = after, wish
-    return total
+        if hi - lo <= 1e-3 * hi and hi > 0.0:
+            break
+    return kl_at_part_of_segment(above, target, hi)
 
 
-@shared("floats, floats, floats, floats, int, floats, ints, int, float, float, float, float, int -> float and int")
+@shared(
+    "floats, bool, floats, floats, floats, int, floats, ints, int, float, float, float, float, int -> float and int"
+)
 def kl_to_reach_utility(
     h: FloatArray,
+    convex: bool,
     knots: FloatArray,
     above: FloatArray,
     other: FloatArray,
@@ -233,10 +257,10 @@ def kl_to_reach_utility(
 
     The arm has ``share`` of its rewards at the knots ``place``, and U_h = ``own_utility``. U_h is replaced by its slope
     at a distribution, that is solved, and again at the answer; for convex h each turn is an improvement. It starts
-    from the arm itself, from ``other``, and from point masses; the start number ``first``
-    comes first. Only distributions that reach the utility count. With few cells, or if nothing was found, the straight
-    ways to the starts are tried too. It ends when less than ``stop_at`` was found. Returns also the start that was
-    best.
+    from the arm itself, from ``other``, and from point masses; the start number ``first`` comes first. Only
+    distributions that reach the utility count. With few cells, or if nothing was found, the straight ways to the starts
+    are tried too (for ``convex`` h only if their ends have enough utility). It ends when less than ``stop_at`` was
+    found. Returns also the start that was best.
     """
     if own_utility >= target_utility:
         return 0.0, 0
@@ -244,7 +268,8 @@ def kl_to_reach_utility(
     phi, scratch, survival = np.empty(n_knots), np.empty(n_knots), np.empty(n_knots)
     changed, mass, at = np.empty(n_knots), np.empty(n_knots), np.empty(n_knots, np.int64)
     best, best_start = UNREACHABLE_KL, first
-    steps = cells if cells <= MAX_CELLS_TO_ENUMERATE else 8
+    few = cells <= MAX_CELLS_TO_ENUMERATE
+    steps = 8 if not few else cells if convex else n_knots
     seen, count = np.empty((MAX_SEEN_STEPS, 3)), 0  # from which slopes it went on: their level and mean, and turns left
     for turn in range(-1, 2 + steps):
         start = turn if turn >= 0 else first
@@ -296,8 +321,9 @@ def kl_to_reach_utility(
             if count < MAX_SEEN_STEPS:
                 seen[count, 0], seen[count, 1], seen[count, 2] = before, mean, left_over
                 count += 1
-        if reached and best >= stop_at and (cells <= MAX_CELLS_TO_ENUMERATE or best >= UNREACHABLE_KL):
-            found = kl_along_segment(h, knots, above, other, n_knots, target_utility, point_mass_at)
+        if best >= stop_at and (reached or not convex) and (few or (reached and best >= UNREACHABLE_KL)):
+            ends = convex or not few
+            found = kl_along_segment(h, knots, above, other, n_knots, target_utility, point_mass_at, ends, best)
             if found < best:
                 best, best_start = found, start
         if best < stop_at:

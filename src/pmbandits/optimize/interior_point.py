@@ -336,5 +336,5 @@ class InteriorPoint:
 
 
 def _line_of_corner(sign: FloatArray, share: FloatArray, place: float) -> tuple[FloatArray, FloatArray]:
-    """max(S − place, 0) as constant + slope·p where a ``share`` of each cell lies above; less 1 − place if p is a CDF."""
+    """max(S − place, 0), less 1 − place for CDFs, as constant + slope·p; a ``share`` of each cell lies above."""
     return np.where(sign < 0.0, (share - 1.0) * (1.0 - place), -share * place), sign * share

@@ -308,8 +308,9 @@ def search_kl_to_reach_utility(s: State, i: int, worth: float, need: float) -> t
     """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
     share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
     own, row, played, first = s.row_utility[i], s.survival_rows[i], s.played_survival, s.kl_inf_start_knot[i]
+    convex = s.metric_shape == CONVEX
     return kl_to_reach_utility(
-        s.h, s.knots, row, played, s.n_knots, share, place, used, own, worth, slope_step, need, first
+        s.h, convex, s.knots, row, played, s.n_knots, share, place, used, own, worth, slope_step, need, first
     )
 
 
