@@ -218,18 +218,20 @@ def more_data() -> Table:
         "median rewards an arm",
         "settles 80 %",
         "ratio",
+        "or more",
         "settled",
     )
     for head in heads:
         table.add_column(head)
     for name, (draw, metric, support, n) in track(MORE.items(), description="more", transient=True):
         rng = np.random.default_rng(n)
-        asked, settled, sure = [], 0, 0
+        asked, settled, sure, or_more = [], 0, 0, 0
         for _ in range(times):
             a = pmb.advise(named(draw(rng, n)), metric, support=support)
             sure += a.decision.kind == "choose"
             if a.more:
                 asked.append(n + max(a.more.values()))
+                or_more += a.decision.next_step.or_more
                 later = pmb.advise(named(draw(rng, asked[-1])), metric, support=support)
                 settled += later.decision.kind == "choose"
         needed = None if "identical" in name else settling_size(draw, metric, support, n, times // 2)
@@ -240,6 +242,7 @@ def more_data() -> Table:
             f"{np.median(asked):,.0f}" if asked else "–",
             f"{needed:,.0f}" if needed else "–",
             f"{np.median(asked) / needed:.2f}" if needed and asked else "–",
+            f"{100 * or_more / times:.0f} %",
             f"{100 * settled / len(asked):.0f} %" if asked else "–",
         )
     return table

@@ -63,10 +63,10 @@ def test_utilities_are_those_of_numpy_and_intervals_are_not_narrower_than_the_bo
     data, metric = rewards(path), METRICS[wish]
     advice = pmb.advise(path, wish, arm=arm, reward=reward, loss=sign < 0.0)
     for one in advice.arms:
-        assert one.utility == pytest.approx(float(metric(sign * data[one.name])), abs=1e-9)
+        assert one.utility == pytest.approx(sign * float(metric(sign * data[one.name])), abs=1e-9)
     (best,), found = advice.mixture, advice.decision.difference
     assert found is not None
-    compared = {a.name: a.utility for k, a in enumerate(advice.arms) if k not in advice.evidence.left_out}
+    compared = {a.name: sign * a.utility for k, a in enumerate(advice.arms) if k not in advice.evidence.left_out}
     assert sorted(compared, key=lambda name: -compared[name])[:2] == [best, found.rival]
     assert found.value == pytest.approx(compared[best] - compared[found.rival], abs=1e-9)
     drawn = bootstrap(metric, sign * data[best], 0) - bootstrap(metric, sign * data[found.rival], 1)

@@ -97,12 +97,23 @@ def test_losses_are_negated_with_their_support_and_it_is_said() -> None:
     losses = {"cheap": rng.uniform(0, 1, 200), "dear": rng.uniform(1, 2, 200)}
     advice = pmb.advise(losses, "mean", loss=True, support=pmb.Interval(0, 2))
     assert advice.mixture == {"cheap": 1.0}
-    assert advice.apparent == pytest.approx(-losses["cheap"].mean())
-    assert advice.support == pmb.Interval(-2, 0)
+    assert advice.apparent == advice.best_arm_value == advice.value == pytest.approx(losses["cheap"].mean())
+    assert advice.support == pmb.Interval(0, 2)
     assert "losses" in str(advice)
 
 
 def test_losses_are_reported_as_they_were_given() -> None:
+    rng = np.random.default_rng(3)
+    losses = {"cheap": rng.uniform(1, 2, 200), "dear": rng.uniform(4, 5, 200)}
+    for metric, gives in (("mean", losses["cheap"].mean()), ("lower_cvar(0.1)", np.sort(losses["cheap"])[-20:].mean())):
+        advice = pmb.advise(losses, metric, loss=True, support=pmb.Interval(0, 9))
+        assert advice.value == advice.arms[0].utility == pytest.approx(gives) and advice.lead > 2.0
+        for low, high in (advice.interval, advice.bounds, advice.arms[0].interval):
+            assert low < gives < high
+        assert advice.arms[1].mean == pytest.approx(losses["dear"].mean()) and "value=1." in repr(advice)
+    assert pmb.advise(losses, "gini", loss=True).apparent > 0.0  # a spread has no sign
+    coins = {"a": [0, 1] * 60, "b": [0, 0, 0, 1] * 30}
+    assert pmb.advise(coins, loss=True).support == pmb.Binary() and pmb.advise(coins, loss=True).proven
     with pytest.raises(ValueError, match=r"40 .*hi=30\.0"):
         pmb.advise({"a": [1.0, 40.0], "b": [2.0, 3.0]}, "mean", loss=True, support=pmb.Interval(0, 30))
 
@@ -382,7 +393,8 @@ def test_more_data_names_every_arm_and_settles_the_question() -> None:
     later = [pmb.advise(draw(150 + needed), "gini", splits=8).verdict for s in range(5)]
     assert later.count("real") >= 3
     same = pmb.advise({"a": [0, 1] * 50, "b": [0, 1] * 49 + [0, 0]}, "mean")
-    assert same.more == {} and same.outlook
+    assert same.decision.next_step.or_more and same.more == {"a": 2_000, "b": 1_900}
+    assert "about 2,000 of a, 1,900 of b), or still more, would be needed" in same.outlook
 
 
 def test_units_widen_errors_and_shared_ones_narrow_them() -> None:

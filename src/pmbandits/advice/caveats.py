@@ -83,7 +83,8 @@ def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 
 def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    low, high = map(plain_number, sorted(advice.shown(end) for end in reward_range(advice)))
+    ends = sorted(advice.shown(end) for end in reward_range(advice))
+    low, high = (plain_number(float(f"{end:.4g}")) for end in ends)
     seen = f"All rewards are {low}" if low == high else f"Rewards were seen from {low} to {high}"
     return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
 

@@ -44,15 +44,12 @@ class Dots:
 
 
 def score_dot_chart(advice: Advice, most: int) -> Dots:
-    """The scores of the best arms, and that of the recommendation if it is a mixture; losses in their own sign."""
+    """The scores of the best arms, and that of the recommendation if it is a mixture."""
     written = number_format(advice)
     rows = [(advice.arms[k].name, advice.arms[k].utility, advice.arms[k].interval, k) for k in advice.by_share()[:most]]
     if len(advice.mixture) > 1:
         rows.insert(0, ("the mixture", advice.value, advice.interval, -1))
-    shown = [
-        (n, advice.shown_score(u), sorted(map(advice.shown_score, i)) if isfinite(i[0]) else [], k)
-        for n, u, i, k in rows
-    ]
+    shown = [(name, score, i if isfinite(i[0]) else (), k) for name, score, i, k in rows]
     widths = sorted(i[1] - i[0] for _, _, i, _ in shown if i)
     widest = _WIDEST_DRAWN * widths[len(widths) // 2] if widths else 0.0  # wider ones would squeeze all others
     ends = [v for _, u, i, _ in shown for v in (u, *(i if i and i[1] - i[0] <= widest else ())) if isfinite(v)] or [0.0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pmbandits.advice import checks
+from pmbandits.advice.sample_size import is_at_the_limit
 from pmbandits.supports import Heavy
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ _MOST_UNUSABLE = 0.5  # a larger share of unusable rows is a caveat
 
 Kind = Literal["choose", "leads", "cannot tell"]
 Claim = Literal["better", "not worse", "equivalent"]
-Step = Literal["nothing", "more rewards", "more of some arms", "same time", "other preference", "not known"]
+Step = Literal[
+    "nothing", "more rewards", "more of some arms", "same time", "other preference", "recent rows", "survival analysis",
+    "not known",
+]  # fmt: skip
 CaveatKind = Literal[
     "direction assumed",  # nobody said whether larger or smaller is better
     "wrong end",  # the metric looks at the best outcomes of losses only
@@ -69,20 +73,23 @@ class NextStep:
     ----------
     kind : ``"nothing"`` if it is settled. ``"more rewards"`` are needed of every arm in ``rewards``, or ``"more of some
         arms"`` of those in ``arms``. With ``"same time"`` rewards of all arms from one time are needed, with ``"other
-        preference"`` this one cannot tell the arms apart. Otherwise ``"not known"``.
+        preference"`` this one cannot tell the arms apart. ``"recent rows"``: rewards changed over time. ``"survival
+        analysis"``: some times were still going on. Otherwise ``"not known"``.
     rewards : how many more rewards of each arm would settle it in 8 of 10 cases.
+    or_more : whether it may take still more: then ``rewards`` are about 20 times as many as there are.
     arms : the arms that are the problem.
 
     Examples
     --------
     >>> import pmbandits as pmb
     >>> pmb.advise({"a": [1, 2, 3], "b": [2, 3, 4] * 20}).decision.next_step
-    NextStep(kind='more of some arms', rewards={}, arms=('a',))
+    NextStep(kind='more of some arms', rewards={}, arms=('a',), or_more=False)
     """
 
     kind: Step
     rewards: dict[str, int] = field(default_factory=dict)
     arms: tuple[str, ...] = ()
+    or_more: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,10 +170,8 @@ def decide(advice: Advice) -> Decision:
 
 
 def _decision_kind(advice: Advice) -> Kind:
-    if advice.sure == "surely" or (advice.sure == "looks" and not advice.drift):
-        return "choose"
-    if advice.sure == "looks":
-        return "leads"
+    if advice.sure != "unclear":
+        return "leads" if advice.drift or advice.censored else "choose"
     closest = advice.evidence.closest_rival
     if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p_value > _LEADING_P_VALUE:
         return "cannot tell"
@@ -206,8 +211,8 @@ def _arm_to_compare_with(advice: Advice) -> str | None:
     if len(advice.mixture) > 1:
         return advice.best_arm
     left_out = {advice.names[k] for k in advice.evidence.left_out}
-    others = [a for a in advice.arms if a.share == 0.0 and a.name not in left_out]
-    return max(others, key=lambda a: a.utility).name if others else None
+    others = [k for k, a in enumerate(advice.arms) if a.share == 0.0 and a.name not in left_out]
+    return advice.names[max(others, key=lambda k: advice.evidence.arm_utilities[k])] if others else None
 
 
 def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
@@ -229,6 +234,10 @@ def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
 
 def _next_step(advice: Advice) -> NextStep:
     few = tuple(advice.names[k] for k in advice.evidence.few)
+    if advice.censored and len(advice.names) > 1:
+        return NextStep("survival analysis")
+    if advice.sure != "unclear" and advice.drift:
+        return NextStep("recent rows")
     if advice.sure != "unclear" or len(advice.names) == 1:
         left_out = tuple(advice.names[k] for k in advice.evidence.left_out if k not in advice.apart)
         return NextStep("more of some arms", arms=left_out) if left_out else NextStep("nothing")
@@ -239,7 +248,9 @@ def _next_step(advice: Advice) -> NextStep:
     if advice.inconclusive:
         return NextStep("same time", arms=tuple(advice.names[k] for k in advice.apart))
     if advice.more:
-        return NextStep("more rewards", rewards=dict(advice.more))
+        sizes = {arm.name: arm.n for arm in advice.arms}
+        or_more = any(is_at_the_limit(more, sizes[name]) for name, more in advice.more.items())
+        return NextStep("more rewards", rewards=dict(advice.more), or_more=or_more)
     if few and not advice.evidence.left_out:
         return NextStep("more of some arms", arms=few)
     return NextStep("not known")
@@ -248,7 +259,7 @@ def _next_step(advice: Advice) -> NextStep:
 def _better_arms_that_few_rewards_decide(advice: Advice) -> tuple[str, ...]:
     """Arms that were left out because a few rewards decide, and that may be ahead of what the answer is about."""
     found, rival = advice.evidence, _arm_to_compare_with(advice)
-    least = next((a.utility for a in advice.arms if a.name == rival), nan)
+    least = nan if rival is None else found.arm_utilities[advice.names.index(rival)]
     wild = (k for k in found.left_out if k not in found.few and k not in advice.apart)
     return tuple(advice.names[k] for k in wild if found.arm_utilities[k] > least)
 
@@ -288,8 +299,7 @@ def _caveats(advice: Advice) -> list[Caveat]:
         and (reward := checks.deciding_reward(advice.metric, arm.whole_sample)) is not None
     ]
     if advice.support_assumed and not advice.tails and len(advice.names) > 1:
-        low, high = sorted((advice.shown(support.lo), advice.shown(support.hi)))
-        out.append(Caveat("range not known", numbers={"low": low, "high": high}))
+        out.append(Caveat("range not known", numbers={"low": support.lo, "high": support.hi}))
     guarded = advice.evidence.guarded_p * advice.family <= 1.0 - advice.level
     if advice.sure == "looks" and not advice.support_assumed and not guarded:
         out.append(Caveat("range matters"))

@@ -45,10 +45,11 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
                 middle.step(points, distorted, where="post", color=MIXTURE, lw=2.4, label=label, zorder=3)
         middle.axhline(0.0, color="0.6", lw=0.8, zorder=0)
         middle.set_xlabel("reward x")
-        middle.set_ylabel("how much it counts that rewards are above x")
+        middle.set_ylabel(f"how much it counts that {'losses are below' if advice.loss else 'rewards are above'} x")
         low, high = middle.get_ylim()
         middle.set_ylim(low, high + 0.35 * (high - low))  # space for the legend
-        middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title="utility: area below", ncols=2,
+        legend = "score" if advice.loss else "utility: area below"
+        middle.legend(fontsize=8.5, handlelength=3.2, loc="upper right", title=legend, ncols=2,
                       title_fontsize=8.5)  # fmt: skip
         middle.set_title(f"what {advice.metric!r} makes of them")
         labels = [advice.arms[k].name for k in chosen]
@@ -73,6 +74,9 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, that score less, are not drawn", ha="center", fontsize=9)
         _crop_axes_to_readable_rewards(advice, chosen, (left, middle))
+        for axes in (left, middle) if advice.loss else ():  # rewards are drawn; the axis says losses
+            axes.xaxis.set_major_formatter(lambda x, _: f"{0.0 - x:g}".replace("-", "−"))
+            axes.set_xlabel("loss x (smaller to the right)")
     save_figure(figure, path)
     return left, middle, right
 

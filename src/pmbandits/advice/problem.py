@@ -140,8 +140,8 @@ def make_problem(log: Log, support: Support | None = None, *, loss: bool = False
     """
     assumed = support is None
     if support is None:
-        support = _infer_support(log.arms)
-        assumed = not isinstance(support, Binary)
+        support = _infer_support(log.arms, loss)
+        assumed = not isinstance(support, (Binary, Finite))
     else:
         if log.per is not None and isinstance(support, (Binary, Finite)):  # averages lie between them
             support = Interval(support.lo, support.hi)
@@ -149,10 +149,11 @@ def make_problem(log: Log, support: Support | None = None, *, loss: bool = False
     return Problem(log, support, not assumed, splits)
 
 
-def _infer_support(arms: Sequence[ArmLog]) -> Support:
+def _infer_support(arms: Sequence[ArmLog], loss: bool) -> Support:
     lo, hi = min(float(a.x[0]) for a in arms), max(float(a.x[-1]) for a in arms)
-    if lo >= 0.0 and hi <= 1.0 and all(np.isin(a.x, (0.0, 1.0)).all() for a in arms):
-        return Binary()
+    sign = -1.0 if loss else 1.0
+    if all(np.isin(sign * a.x, (0.0, 1.0)).all() for a in arms):
+        return negated_support(Binary()) if loss else Binary()
     return Interval(lo, hi) if lo < hi else Interval(lo, lo + 1.0)
 
 
@@ -179,5 +180,5 @@ def negated_support(support: Support) -> Support:
     if isinstance(support, Heavy):
         return Heavy(support.order, support.bound)
     if isinstance(support, (Binary, Finite)):
-        return Finite(-support.atoms)
+        return Binary() if np.array_equal(np.sort(-support.atoms), (0.0, 1.0)) else Finite(-support.atoms)
     return Interval(-support.hi, -support.lo)

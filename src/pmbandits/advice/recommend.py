@@ -15,7 +15,7 @@ from pmbandits.advice import checks
 from pmbandits.advice.bands import Bands, estimate_with_band
 from pmbandits.advice.groups import AdviceByGroup, group_names
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
-from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem
+from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem, negated_support
 from pmbandits.advice.repro_call import python_call
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.sample_size import n_more_rewards_needed
@@ -362,16 +362,17 @@ def _build_advice(
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
         estimate = problem.utility_estimate(metric, evidence.weights)
         interval = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
+    sign = _score_sign(shared, metric)
     return Advice(
         metric=metric,
         names=names,
         weights=evidence.weights,
-        value=value,
-        apparent=evidence.apparent,
-        interval=interval,
-        bounds=bounds,
+        value=sign * value,
+        apparent=sign * evidence.apparent,
+        interval=_signed_interval(sign, interval),
+        bounds=_signed_interval(sign, bounds),
         best_arm=names[best],
-        best_arm_value=float(evidence.arm_utilities[best]),
+        best_arm_value=sign * float(evidence.arm_utilities[best]),
         gain=evidence.gain,
         apparent_gain=evidence.apparent_gain,
         evidence=evidence,
@@ -380,7 +381,7 @@ def _build_advice(
         more={} if passed or inconclusive else _more_rewards_needed_by_arm(shared, evidence),
         arms=_arm_advice(shared, metric, evidence, bands, known, {tail.arm for tail in all_tails}),
         level=shared.level,
-        support=support,
+        support=negated_support(support) if shared.loss else support,
         support_assumed=not problem.declared,
         loss=shared.loss,
         matters=shared.matters,
@@ -397,6 +398,16 @@ def _build_advice(
         log=log,
         estimates=_arm_estimates_with_bands(problem, bands.failure),
     )
+
+
+def _score_sign(shared: _Shared, metric: Distortion) -> float:
+    """The sign that gives a score the sign of the data: losses are negated, but a spread (h(1) = 0) has no sign."""
+    return -1.0 if shared.loss and float(metric(1.0)) != 0.0 else 1.0
+
+
+def _signed_interval(sign: float, interval: tuple[float, float]) -> tuple[float, float]:
+    low, high = interval
+    return (low, high) if sign > 0.0 else (-high + 0.0, -low + 0.0)  # never -0
 
 
 _VERDICTS: dict[Sure, Verdict] = {"surely": "real", "looks": "looks real", "unclear": "could be noise"}
@@ -437,7 +448,7 @@ def _approximate_utility_interval(
 
 
 def _more_rewards_needed_by_arm(shared: _Shared, evidence: Evidence) -> dict[str, int]:
-    """How many more rewards of each arm would settle the question; empty if no reasonable number would."""
+    """How many more rewards of each arm would settle the question; empty if nothing can be said."""
     arms = shared.problem.log.arms
     if not evidence.margins or shared.constraints is not None:
         return {}
@@ -459,7 +470,7 @@ def _arm_advice(
     """Utility and interval of each single arm; ``known`` says whether intervals can be given at all."""
     from scipy.special import stdtrit
 
-    problem = shared.problem
+    problem, sign = shared.problem, _score_sign(shared, metric)
     times = stdtrit(np.maximum(evidence.arm_dfs, 1.0), 0.5 + 0.5 * shared.level)
     half_widths = np.hypot(times * evidence.errors, times**2 * evidence.curvature_errors)
     out = []
@@ -477,8 +488,9 @@ def _arm_advice(
                 estimate = problem.utility_estimate(metric, unit_vector(len(problem.samples), k))
                 near = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
             interval = _clip_to_metric_range(near, metric, problem)
-        mean = float(sample.x @ sample.p)
-        out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, utility, interval))
+        mean = (-1.0 if shared.loss else 1.0) * float(sample.x @ sample.p) + 0.0
+        between = _signed_interval(sign, interval)
+        out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, sign * utility + 0.0, between))
     return tuple(out)
 
 

@@ -157,7 +157,7 @@ def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str
     samples = [arm.whole_sample for arm in all_advice[0].log.arms]
     out = []
     for row_advice in all_advice:
-        best, cells = row_advice.apparent, []
+        best, cells = row_advice.evidence.apparent, []
         for other in all_advice:
             lost = max(best - utility_of_mixture(row_advice.metric, samples, other.weights), 0.0)
             if lost <= 1e-9 * abs(best):
@@ -192,8 +192,7 @@ def _support_text(advice: Advice) -> str:
         seen = f"not declared; seen {plain_number(low)} to {plain_number(high)}"
         return f"{seen}, and a rare one far outside would not be foreseen"
     if isinstance(support, (Interval, Finite)):
-        low, high = sorted(map(advice.shown, (support.lo, support.hi)))
-        return f"{plain_number(low)} to {plain_number(high)} (declared)"
+        return f"{plain_number(support.lo)} to {plain_number(support.hi)} (declared)"
     return f"{support!r} (declared)"
 
 

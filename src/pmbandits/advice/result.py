@@ -17,7 +17,6 @@ from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
-from pmbandits.advice.problem import negated_support
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Finding, Log
@@ -57,6 +56,9 @@ class ArmAdvice:
 class Advice:
     """What to play, according to logged rewards, and how sure that is: the result of :func:`advise`.
 
+    All numbers have the sign and the unit of the data: for losses, ``value`` is a loss. A gain or a lead is positive if
+    it is good, for losses, too. Only ``evidence`` has losses negated, because there larger is always better.
+
     Attributes
     ----------
     metric, names, weights : the preference, the arms and their recommended shares.
@@ -72,8 +74,8 @@ class Advice:
     sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
         rewards do not change over time) or ``"unclear"``.
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
-    more : how many more rewards of each arm would settle the question in 8 of 10 cases. Empty if it is settled, or if
-        no reasonable number would settle it.
+    more : how many more rewards of each arm would settle the question in 8 of 10 cases, at most about 20 times as many
+        as there are. Empty if it is settled, or if nothing can be said.
     arms : one :class:`~pmbandits.advice.result.ArmAdvice` for every arm: name, rewards, share, mean, utility.
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
@@ -85,7 +87,7 @@ class Advice:
     loss, direction_assumed : whether the numbers are losses, and whether that was assumed, from the column's name.
     apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
         them for too long. In both cases nothing can be concluded.
-    evidence : all numbers behind the verdict.
+    evidence : all numbers behind the verdict, with losses negated.
     repeat : how to get the same advice again.
     log : the rewards by arm, and what became of every row.
     """
@@ -134,30 +136,26 @@ class Advice:
         """Whether nothing can be concluded, because of when the rewards came."""
         return self.serial or not set(self.apart) <= set(self.evidence.left_out)
 
+    @property
+    def censored(self) -> bool:
+        """Whether the rewards seem to be times of which some were still going on; then nothing is settled."""
+        return any(finding.kind == "censoring" for finding in self.log.findings)
+
     @cached_property
     def decision(self) -> Decision:
         """What the evidence allows to say: the decision, the size of the difference, the next step, and caveats."""
         return decide(self)
 
-    def shown(self, value: float) -> float:
-        """A utility or an average in the sign of the data: losses are negated inside, and are losses again here."""
-        return (-value if self.loss else value) + 0.0  # never -0
-
-    def shown_score(self, score: float) -> float:
-        """A utility in the sign of the data; a spread (h(1) = 0) has no sign to change."""
-        return score if float(self.metric(1.0)) == 0.0 else self.shown(score)
-
-    def shown_ends(self, interval: tuple[float, float]) -> tuple[float, float]:
-        """An interval of a utility in the sign of the data, the smaller end first."""
-        low, high = map(self.shown_score, interval)
-        return (low, high) if not low > high else (high, low)
+    def shown(self, reward: float) -> float:
+        """A reward of the log (losses are negated there) in the sign of the data, and the other way round."""
+        return (-reward if self.loss else reward) + 0.0  # never -0
 
     @property
     def lead(self) -> float:
         """How much more the recommendation is worth than the best *other* single arm, in the data."""
-        left_out = self.evidence.left_out
-        others = [a.utility for k, a in enumerate(self.arms) if a.share < 1.0 and k not in left_out]
-        return self.apparent - max(others) if others else 0.0
+        found = self.evidence
+        others = [u for k, u in enumerate(found.arm_utilities) if found.weights[k] < 1.0 and k not in found.left_out]
+        return found.apparent - float(max(others)) if others else 0.0
 
     @property
     def tied(self) -> bool:
@@ -220,7 +218,7 @@ class Advice:
         """What the recommendation scores, in the sign of the data: the number that sentences and tables show."""
         if any(tail.may_lack_mean for tail in self.tails):
             return nan
-        return self.shown_score(self.apparent if len(self.mixture) == 1 else self.value)
+        return self.apparent if len(self.mixture) == 1 else self.value
 
     def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
         """Write a report (``.html``, ``.md``, ``.json``) or a picture (``.png``, ``.svg``, ``.pdf``) that you can send.
@@ -271,9 +269,9 @@ class Advice:
             (
                 a.name,
                 f"{a.n:,}" if a.n else "",
-                written(self.shown(a.mean)),
-                *([] if self.metric.name == "mean" else [written(self.shown_score(a.utility))]),
-                written.interval_text(self.shown_ends(a.interval)),
+                written(a.mean),
+                *([] if self.metric.name == "mean" else [written(a.utility)]),
+                written.interval_text(a.interval),
                 sentences.share_text(self, a.share) if a.n else "",
             )
             for a in shown
@@ -281,7 +279,7 @@ class Advice:
 
     def by_share(self) -> list[int]:
         """The places of the arms: the largest share first, then the largest utility."""
-        return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.arms[k].utility))
+        return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.evidence.arm_utilities[k]))
 
     def _arms_to_show(self) -> list[ArmAdvice]:
         """The arms that matter: those recommended, then the best others."""
@@ -300,12 +298,12 @@ class Advice:
             "metric": _metric_to_dict_or_repr(self.metric),
             "decision": self.decision.to_dict(),
             "mixture": self.mixture,
-            "value": _replace_infinite_by_none((self.shown_score(self.value),))[0],
-            "interval": _replace_infinite_by_none(self.shown_ends(self.interval)),
-            "bounds": _replace_infinite_by_none(self.shown_ends(self.bounds)),
-            "value_in_the_data": self.shown_score(self.apparent),
+            "value": _replace_infinite_by_none((self.value,))[0],
+            "interval": _replace_infinite_by_none(self.interval),
+            "bounds": _replace_infinite_by_none(self.bounds),
+            "value_in_the_data": self.apparent,
             "best_arm": self.best_arm,
-            "best_arm_value": self.shown_score(self.best_arm_value),
+            "best_arm_value": self.best_arm_value,
             "gain": self.gain,
             "gain_in_the_data": self.apparent_gain,
             "lead": self.lead,
@@ -320,7 +318,7 @@ class Advice:
             "costs_of_limits": {text: price.gain for text, price in self.costs.items()},
             "more_rewards": dict(self.more),
             "level": self.level,
-            "support": (negated_support(self.support) if self.loss else self.support).to_dict(),
+            "support": self.support.to_dict(),
             "support_assumed": self.support_assumed,
             "loss": self.loss,
             "arms": [
@@ -328,9 +326,9 @@ class Advice:
                     "name": a.name,
                     "rewards": a.n,
                     "share": a.share,
-                    "mean": self.shown(a.mean),
-                    "utility": self.shown_score(a.utility),
-                    "interval": _replace_infinite_by_none(self.shown_ends(a.interval)),
+                    "mean": a.mean,
+                    "utility": a.utility,
+                    "interval": _replace_infinite_by_none(a.interval),
                 }
                 for a in self.arms
             ],

@@ -49,7 +49,7 @@ def recommendation_sentence(advice: Advice) -> str:
 def reason_sentences(advice: Advice) -> str:
     """The size of the difference with its interval, and how sure it is."""
     if len(advice.names) == 1:
-        return f"Its {score_name(advice)} is {number_format(advice).text_with_unit(advice.shown_score(advice.value))}."
+        return f"Its {score_name(advice)} is {number_format(advice).text_with_unit(advice.value)}."
     if advice.tied:
         return _why_arms_are_tied_text(advice)
     found = advice.decision.difference
@@ -86,11 +86,7 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     size = written.text_with_unit(found.value)
     size = f"{size.removesuffix('%')}percentage points" if written.unit == "%" else size
     more = f"{size} better than {rival}{alone}{between}"
-    against = (
-        f"it has {written.text_with_unit(advice.score)}"
-        if alone
-        else f"{ours} against {written(advice.shown_score(values[0]))}"
-    )
+    against = f"it has {written.text_with_unit(advice.score)}" if alone else f"{ours} against {written(values[0])}"
     between_them = "".join(
         f" {arm_label(name, advice.log.arm_column)} ({score_of_arm}) comes between them, but {why}."
         for name, score_of_arm, why in arms_left_out_between(advice)
@@ -107,14 +103,14 @@ def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str]]:
             outliers[caveat.arms[0]] = plain_number(caveat.numbers["reward"])
     if found is None or len(advice.mixture) > 1:
         return []
-    least = max(a.utility for a in advice.arms if a.name == found.rival)
+    utilities = advice.evidence.arm_utilities
     out = []
     for k in advice.evidence.left_out:
         arm = advice.arms[k]
-        if arm.utility > least and arm.share == 0.0:
+        if utilities[k] > utilities[advice.names.index(found.rival)] and arm.share == 0.0:
             why = "it has too few rewards" if k in advice.evidence.few else "a few of its rewards decide that"
             why = f"one of its rewards ({outliers[arm.name]}) decides that" if arm.name in outliers else why
-            out.append((arm.name, number_format(advice)(advice.shown_score(arm.utility)), why))
+            out.append((arm.name, number_format(advice)(arm.utility), why))
     return out[:2]
 
 
@@ -163,6 +159,8 @@ def _not_worse_text(advice: Advice, others: Sequence[str]) -> str:
 def _beaten_and_open_arms_text(advice: Advice) -> str:
     """Which arms are beaten, and which could still be as good."""
     decision = advice.decision
+    if advice.censored:
+        return "But some of these times were still going on, so it can look so without being true."
     if advice.sure != "unclear":
         return "That is beyond chance over the whole time, but rewards changed over time."
     if advice.limits is not None:
@@ -181,14 +179,15 @@ def _why_arms_are_tied_text(advice: Advice) -> str:
     """Why a preference cannot tell the arms apart."""
     written, score = number_format(advice), score_name(advice)
     unit = f" {written.unit}" if written.unit else ""
-    said = f"All have the same {score}: {float(f'{advice.shown_score(advice.apparent):.4g}'):,.10g}{unit}."
+    said = f"All have the same {score}: {float(f'{advice.apparent:.4g}'):,.10g}{unit}."
     value, share = advice.log.most_common_reward()
+    value = advice.shown(value)
     alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
     if share < 0.5 or abs(advice.apparent - alone) > TIE_TOLERANCE * max(abs(alone), abs(advice.apparent)):
         return said
     rows = "Every reward is" if share == 1.0 else f"At least {floor(100 * share):d} % of the rewards of each are"
     looks = "" if share == 1.0 or advice.metric.shape == "linear" else ", and this preference looks at no others"
-    return f"{said} {rows} {written(advice.shown(value))}{looks}."
+    return f"{said} {rows} {written(value)}{looks}."
 
 
 def price_sentence(advice: Advice) -> str:
@@ -196,14 +195,15 @@ def price_sentence(advice: Advice) -> str:
     if advice.tied or advice.metric.shape == "linear" or any(tail.may_lack_mean for tail in advice.tails):
         return ""
     compared = [a for k, a in enumerate(advice.arms) if k not in {*advice.evidence.left_out, *advice.evidence.few}]
-    given, best = sum(a.share * a.mean for a in advice.arms), max(compared or advice.arms, key=lambda a: a.mean)
-    if best.mean - given <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
+    best = max(compared or advice.arms, key=lambda a: advice.shown(a.mean))
+    given = sum(a.share * a.mean for a in advice.arms)
+    if advice.shown(best.mean - given) <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
         return ""
     written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
     percent = given > 0.0 and not advice.loss and advice.log.measured_in != "%"
     less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if percent else ""
     name = arm_label(best.name, advice.log.arm_column)
-    ours, theirs = (written.text_with_unit(advice.shown(mean)) for mean in (given, best.mean))
+    ours, theirs = (written.text_with_unit(mean) for mean in (given, best.mean))
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
 
 
@@ -218,15 +218,21 @@ def next_step_sentences(advice: Advice) -> str:
         return (
             f"To compare {arm_list_text(advice, few)} as well, collect at least {min_sample_size_text(advice)}{each}."
         )
+    if step.kind == "survival analysis":
+        return "Compare these times by survival analysis (Kaplan–Meier curves, the log-rank test): pmbandits has none."
+    if step.kind == "recent rows":
+        return "Ask again with recent rows only (--since DATE; since= in Python): does it still lead?"
     if step.kind == "nothing":
         return "No more data are needed to decide this."
     if step.kind == "more rewards":
         first = [name for name, *_ in arms_left_out_between(advice)]
         needed = f"More rewards of {arm_list_text(advice, first)} are needed first. " if first else ""
-        return (
-            f"{needed}{_more_rewards_text(advice, step.rewards)} would settle {'the rest' if first else 'it'} in about "
-            "8 of 10 cases, if the difference is about what it looks like."
-        )
+        more, it = _more_rewards_text(advice, step.rewards), "the rest" if first else "it"
+        if step.or_more:
+            small = "so small that the true one may be zero"
+            return f"{needed}The difference is {small}. {more}, or still more, would be needed to settle {it}."
+        rough = "the true difference is not known, so this is rough"
+        return f"{needed}{more} would settle {it} in about 8 of 10 cases; {rough}."
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
         return (
@@ -243,8 +249,6 @@ def next_step_sentences(advice: Advice) -> str:
     if step.kind == "other preference":
         offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
-    if advice.evidence.margins and advice.limits is None and advice.decision.difference is not None:
-        return "Even 100 times as many data would not settle a difference this small."
     return "How much more data would settle it cannot be said from these data."
 
 
@@ -283,7 +287,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
         yield f"What you value, as a formula: {metric!r}."
     lowest, highest = checks.score_limits_at_zero(advice.support, metric)
     if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
-        side = "below" if isfinite(lowest) or advice.loss else "above"
+        side = "below" if isfinite(lowest) else "above"
         yield f"The score cannot be {side} 0 here, and intervals stop there."
     for cost in advice.costs.values():
         yield f"In the data, {cost}."
@@ -296,7 +300,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
     if found.by_bands and not metric.jumps:
         yield f"Compared by confidence bands only: {arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
-        ends = written.interval_text((advice.shown_score(advice.bounds[0]), advice.shown_score(advice.bounds[1])))
+        ends = written.interval_text(advice.bounds)
         yield (
             f"With probability {100 * advice.level:g} % the recommendation truly scores {ends}, whatever the "
             "distributions are inside the declared range."
@@ -369,9 +373,7 @@ def number_format(advice: Advice) -> NumberFormat:
     written = NumberFormat.for_resolution(sizes, advice.log.measured_in)
     others = [a.utility for a in advice.arms if found is not None and a.name == found.rival]
     if found is not None and others and len(advice.mixture) == 1 and isfinite(advice.score):
-        ours, theirs, lead = (
-            round(x, written.decimals) for x in (advice.score, advice.shown_score(others[0]), found.value)
-        )
+        ours, theirs, lead = (round(x, written.decimals) for x in (advice.score, others[0], found.value))
         if abs(abs(ours - theirs) - lead) > 0.1 * lead:  # 3 better, but 74 against 76
             written = replace(written, decimals=written.decimals + 1)
     return written

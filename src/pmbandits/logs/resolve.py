@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, l
         if arm is None or reward is None:
             settings, more = _resolve_columns(settings, found, named, source)
             findings += more
+        findings += _check_censoring(settings, found)
     return settings, findings, [name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date]
 
 
@@ -124,11 +125,20 @@ def _resolve_columns(
     seen = "It is not clear which columns are meant." if unclear else "Not all columns were named."
     change = "To change it: --arm NAME --reward NAME (arm=, reward= in Python)."
     kind = "columns assumed" if unclear else "columns"
-    findings = [Finding(kind, seen, f"It took {' and '.join(guessed)}.", change)]
-    if found.event and reward == found.reward:
-        seen = f"“{found.event}” seems to say which of the times ended with an event, and which were still going on."
-        findings.append(Finding("censoring", seen, "All were averaged as they stand, so the averages are too short."))
-    return replace(settings, arm=arm, reward=reward), findings
+    return replace(settings, arm=arm, reward=reward), [Finding(kind, seen, f"It took {' and '.join(guessed)}.", change)]
+
+
+def _check_censoring(settings: ReadSettings, found: SniffedTable) -> Iterator[Finding]:
+    """A finding if the rewards are times, of which another column says that some were still going on."""
+    said = [settings.where] if isinstance(settings.where, str) else settings.where
+    if not found.event or settings.reward != found.event_time or any(found.event in condition for condition in said):
+        return
+    yield Finding(
+        "censoring",
+        f"“{found.event}” seems to say which of the times ended, and which were still going on (censored).",
+        "They were taken as if all had ended. So averages are too short, and the arms cannot be compared fairly.",
+        f"If all of them have ended, say so: --where '{found.event} >= 0' (where= in Python).",
+    )
 
 
 def _number_format_finding(settings: ReadSettings) -> Finding:

@@ -58,7 +58,7 @@ class SniffedTable:
     arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
     arm_sure, reward_sure : whether no other column could as well be the arm, and the reward.
     sure : whether only one choice of columns is likely. Otherwise a person should confirm it.
-    event : of survival data whose time is the reward, the column that says whether the event came; else empty.
+    event, event_time : of survival data, the columns that say whether the event came, and when; else empty.
     decimal, thousands, currency : how numbers are written, as far as that can mean nothing else.
     """
 
@@ -76,6 +76,7 @@ class SniffedTable:
     reward_sure: bool
     sure: bool
     event: str
+    event_time: str
     decimal: str
     thousands: str
     currency: str
@@ -215,7 +216,8 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
         arm_sure=arm_sure,
         reward_sure=reward_sure,
         sure=sure,
-        event="" if event is None or reward is not time else event.name,
+        event="" if event is None else event.name,
+        event_time="" if time is None else time.name,
         **_guess_number_format(
             [cell for c in (numbers if wide or reward is None else [reward]) for cell in c.cells],
         ),

@@ -25,7 +25,7 @@ from pmbandits.supports import Binary, Interval, Support
 
 _OPTIONS = (
     "arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency", "sheet", "where", "since",
-    "measured_in", "weight", "by",
+    "measured_in", "weight", "propensity", "by",
 )  # fmt: skip
 
 

@@ -147,10 +147,10 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
             {
                 "name": a.name,
                 "share": a.share,
-                "interval": advice.shown_ends(a.interval) if isfinite(a.interval[0]) else None,
-                "span": written.interval_text(advice.shown_ends(a.interval)),
-                "score": written(advice.shown_score(a.utility)),
-                "average": written(advice.shown(a.mean)),
+                "interval": a.interval if isfinite(a.interval[0]) else None,
+                "span": written.interval_text(a.interval),
+                "score": written(a.utility),
+                "average": written(a.mean),
             }
             for a in advice.arms
         ],
