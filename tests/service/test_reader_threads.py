@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pmbandits.service import keys, reading
+from pmbandits.service import keys, reading, service
 from pmbandits.service.reader_threads import ReaderThreads
 from tests.service.serving import SHOP, Served, serving
 
@@ -109,3 +109,35 @@ def test_a_key_has_only_so_many_reads_at_once(tmp_path: Path, monkeypatch: pytes
 
         found = served.wait(many())
         assert sorted(set(found)) == [200, 429] and found.count(200) == keys.MAX_OPEN["read"]
+
+
+def test_who_waits_for_a_long_read_is_sent_away_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tmp_path / "store.db", open=False) as served:
+        admin, reader = (
+            keys.create_key_in_store(served.service.store, [scope], None, "", "test") for scope in ("admin", "read")
+        )
+        for name in ("shop", "other"):
+            served.post("", SHOP | {"name": name}, key=admin)
+        slow = SlowState(monkeypatch)
+        monkeypatch.setattr(service, "READ_SECONDS", 0.3)
+        status, said = served.refused("/shop/state", None, method="GET", key=reader)
+        assert status == 503 and "0.3 s" in said and slow.calls == 1
+        assert served.refused("/shop/state", None, method="GET", key=admin)[0] == 503
+        assert slow.calls == 1, "the first one still runs, and keeps the place of its experiment"
+        monkeypatch.setattr(service, "READ_SECONDS", 20.0)
+        assert served.get("/other/history", key=admin)["points"] is not None
+        slow.let_go.set()
+        assert served.get("/shop/state", key=reader)["t"] == 0
+
+
+def test_of_many_arms_there_is_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        arms = len(served.get("/shop")["arms"])
+        assert served.get("/shop/state?regret=5%25")["forecast"] is not None
+        monkeypatch.setattr(reading, "MAX_ARMS_FORECAST", arms - 1)
+        status, said = served.refused("/shop/state?regret=5%25", None, method="GET")
+        assert status == 422 and str(arms) in said
+        assert served.get("/shop/state")["forecast"] is None

@@ -12,7 +12,7 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 def main() -> None:
     """Run the command line; typer and rich are loaded only now."""
-    if sys.argv[1:2] == ["studio"]:  # before numpy is loaded: in many small products threads wait for each other
+    if sys.argv[1:2] in (["studio"], ["serve"]):  # before numpy is loaded: in small products threads only wait
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
     try:

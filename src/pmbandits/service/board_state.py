@@ -310,7 +310,7 @@ class BoardState:
 
     def _forecast_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy = now.replay.policy
-        if policy.confidence is None or policy.t == 0:
+        if policy.confidence is None or policy.t == 0 or policy.n_arms > reading.MAX_ARMS_FORECAST:
             return {"forecast": None}
         try:
             ahead = policy.forecast(GOAL)

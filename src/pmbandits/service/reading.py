@@ -21,6 +21,7 @@ from pmbandits.service.store import ExperimentRecord, Store, iso_utc
 
 CURVE_POINTS = 65  # points of an arm's curve
 MAX_ARMS_VALUED = 50  # arms; of more, each alone is not valued
+MAX_ARMS_FORECAST = 200  # arms; of more there is no forecast, which takes 8 ms for each
 PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand together in a file
 COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
 
@@ -53,6 +54,11 @@ def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[
         if found is not None:
             arm["alone"] = found
     if regret is not None:
+        if policy.n_arms > MAX_ARMS_FORECAST:
+            raise ValueError(
+                f"a forecast is worked out for at most {MAX_ARMS_FORECAST} arms, and this experiment has "
+                f"{policy.n_arms:,}; leave out regret."
+            )
         ahead = policy.forecast(regret)
         out["forecast"] = {**ahead._asdict(), "sentence": str(ahead)}
     return out

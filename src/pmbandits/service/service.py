@@ -49,6 +49,7 @@ _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
 )
 PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is busy with
 LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
+READ_SECONDS = 30.0  # until who reads is sent away
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
 MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
@@ -139,8 +140,21 @@ class Service:
         )
 
     async def read_in_thread(self, key: Key, experiment: str, work: Callable[[], T]) -> T:
-        """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result."""
-        return await self._wait_while_store_answers(await self._reader_threads.start_work(key.id, experiment, work))
+        """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result.
+
+        Who waits for too long is sent away. Work that has begun cannot be ended: it keeps the place of its key and of
+        its experiment until it is done, and no other.
+        """
+
+        async def read() -> T:
+            return await self._wait_while_store_answers(await self._reader_threads.start_work(key.id, experiment, work))
+
+        try:
+            return await asyncio.wait_for(read(), READ_SECONDS)
+        except TimeoutError:
+            raise Unavailable(
+                f"this was not worked out within {READ_SECONDS:g} s: it is much, or others read, too; try again later."
+            ) from None
 
     async def _wait_while_store_answers(self, future: asyncio.Future[T]) -> T:
         """The result of work, which may take long, but not while the store is away: even reading can wait for a disk.

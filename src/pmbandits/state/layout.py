@@ -112,7 +112,7 @@ class MemoryLayout:
     end: int  # how many words there are
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)  # each takes 27 kB, and a policy that is read while rewards come in needs ever new ones
 def memory_layout_for(*sizes: int, own: Own = ()) -> MemoryLayout:
     """Where everything lies for the given sizes, with these fields of a policy's own."""
     known = dict(zip(SIZES, sizes, strict=True))
