@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numba
@@ -22,6 +23,7 @@ MEANS = (0.4, 0.9)
 
 def tables() -> Iterator[Table]:
     yield speed()
+    yield many_trials()
     yield size()
 
 
@@ -49,6 +51,65 @@ def _vectorised(rounds: int, trials: int) -> None:
         arm = np.argmax(s / n + np.sqrt(2.0 * math.log(t) / n), axis=1)
         n[row, arm] += 1.0
         s[row, arm] += rng.random(trials) < p[arm]
+
+
+@numba.njit
+def _bare_trials(rounds: int, trials: int, p0: float, p1: float) -> int:
+    """The bare loop, once for each trial."""
+    total = 0
+    for _ in range(trials):
+        total += _bare(rounds, p0, p1)
+    return total
+
+
+def _jax_loops() -> dict[str, Callable[[int, int], Any]]:
+    """UCB1 in JAX, in float32, in two forms: rounds and trials give what is to be timed. Empty without JAX.
+
+    The first is how one writes it down: a trial is a scan, and trials are mapped. In the second a scan plays a round of
+    all trials, with one call of the generator. Neither keeps checkpoints or makes a table.
+    """
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        return {}
+    means = jnp.array(MEANS)
+
+    def index(n: Any, s: Any, t: Any) -> Any:
+        known = jnp.maximum(n, 1.0)
+        return jnp.where(n > 0, s / known + jnp.sqrt(2.0 * jnp.log(jnp.maximum(t, 1.0)) / known), jnp.inf)
+
+    @partial(jax.jit, static_argnums=(0, 1))
+    def mapped(rounds: int, trials: int) -> Any:
+        def trial(key: Any) -> Any:
+            def one_round(state: Any, t: Any) -> Any:
+                n, s, key = state
+                key, own = jax.random.split(key)
+                arm = jnp.argmax(index(n, s, t))
+                pulled = jnp.arange(2) == arm
+                return (n + pulled, s + pulled * (jax.random.uniform(own) < means[arm]), key), None
+
+            start = jnp.zeros(2), jnp.zeros(2), key
+            return jax.lax.scan(one_round, start, jnp.arange(rounds, dtype=jnp.float32))[0][0]
+
+        return jax.vmap(trial)(jax.random.split(jax.random.key(0), trials))
+
+    @partial(jax.jit, static_argnums=(0, 1))
+    def together(rounds: int, trials: int) -> Any:
+        def one_round(state: Any, t: Any) -> Any:
+            n, s = state
+            arm = jnp.argmax(index(n, s, t), axis=0)
+            pulled = jnp.arange(2)[:, None] == arm
+            u = jax.random.uniform(jax.random.fold_in(jax.random.key(0), t.astype(int)), (trials,))
+            return (n + pulled, s + pulled * (u < means[arm])), None
+
+        start = jnp.zeros((2, trials)), jnp.zeros((2, trials))
+        return jax.lax.scan(one_round, start, jnp.arange(rounds, dtype=jnp.float32))[0][0]
+
+    return {
+        "JAX, scan and vmap": lambda rounds, trials: mapped(rounds, trials).block_until_ready(),
+        "JAX, all trials in a round": lambda rounds, trials: together(rounds, trials).block_until_ready(),
+    }
 
 
 def _river(rounds: int) -> None:
@@ -135,6 +196,41 @@ def speed() -> Table:
     row("numpy, UCB1, 1,000 trials side by side", _rate(lambda: _vectorised(1_000, 1_000), 1_000_000, 2), highest)
     for name, rate in peers.items():
         row(name, rate, highest)
+    return table
+
+
+def many_trials() -> Table:
+    """UCB1 on two coins in many trials, in turns and in seconds of computing time, which other work disturbs less."""
+    shapes = [(1_000, 10_000), (10_000, 1_000), (20_000, 100), (64, 10_000)]
+    bandit = pmb.Bandit.bernoulli(MEANS)
+    work: dict[str, Callable[[int, int], Any]] = {
+        "simulate, with checkpoints and table": lambda rounds, trials: pmb.simulate(
+            "mean", bandit, pmb.UCB1(), rounds, trials, n_jobs=1, progress=False
+        ),
+        "bare compiled loop": lambda rounds, trials: _bare_trials(rounds, trials, *MEANS),
+        "numpy, all trials in a round": _vectorised,
+        **_jax_loops(),
+    }
+    table = Table(title="UCB1 on two Bernoulli arms, million rounds per second of computing time, by trials × rounds")
+    table.add_column("what")
+    for trials, rounds in shapes:
+        table.add_column(f"{trials:,} × {rounds:,}", justify="right")
+    cells: dict[str, list[str]] = {name: [] for name in work}
+    for trials, rounds in shapes:
+        seconds = dict.fromkeys(work, math.inf)
+        for turn in range(3 if QUICK else 6):
+            for name, play in work.items():
+                start = time.process_time()
+                play(rounds, trials)
+                seconds[name] = (
+                    min(seconds[name], time.process_time() - start) if turn else math.inf
+                )  # the first compiles
+        for name in work:
+            cells[name].append(f"{rounds * trials / seconds[name] / 1e6:.1f}")
+    for name, row in cells.items():
+        table.add_row(name, *row)
+    if not any(name.startswith("JAX") for name in work):
+        table.caption = "JAX is not installed: pip install jax"
     return table
 
 

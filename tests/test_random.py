@@ -5,6 +5,7 @@ All seeds are fixed, and statistical thresholds have a false-alarm probability o
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -407,3 +408,14 @@ def test_uniform_uses_the_seed() -> None:
             policy = pmb.Uniform(seed=own).bind(pmb.Mean(), 4, bandit.support, seed=policy_seed(0, trial, own))
             orders.add(tuple(policy.ask(40).tolist()))
     assert len(orders) == 15
+
+
+@pytest.mark.parametrize("shape", [0.2, 1.0, 1.7, 40.0, 1e5])
+def test_the_quick_test_of_gamma_variates_accepts_nothing_that_the_exact_one_refuses(shape: float) -> None:
+    key = np.array([3, 8], dtype=np.uint64)
+    found = [_random.log_gamma_variate(key, n, 2, shape, _random.GAMMA_A) for n in range(300)]
+    expected = [slow.log_gamma(3, 8, 2, n, shape, _random.GAMMA_A) for n in range(300)]
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    if shape >= 1.0:
+        direct = [math.log(_random.gamma_variate(key, n, 2, shape, _random.GAMMA_A)) for n in range(300)]
+        assert direct == found

@@ -65,17 +65,11 @@ def open_uniform_from_word(word: np.uint64) -> float:
 
 
 @kernel
-def log_gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) -> float:
-    """The logarithm of a gamma variate (Marsaglia and Tsang, 2000), by as many attempts as it takes.
+def gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) -> float:
+    """A gamma variate of a shape of at least 1 (Marsaglia and Tsang, 2000), by as many attempts as it takes.
 
-    Below shape 1 it is one of shape + 1 times U^(1/shape); the logarithm keeps tiny shapes from vanishing.
+    Their quick test, with some margin for rounding, accepts most attempts without logarithms.
     """
-    boost = 0.0
-    if shape < 1.0:
-        which = np.uint64(0) if purpose == GAMMA_A else np.uint64(1)
-        w0, _, _, _ = philox_random_words(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
-        boost = math.log(open_uniform_from_word(w0)) / shape
-        shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     attempt = 0
@@ -89,6 +83,23 @@ def log_gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) ->
             if v <= 0.0:
                 continue
             v = v * v * v
-            if math.log(open_uniform_from_word(w1 if half == 0 else w3)) < 0.5 * x * x + d - d * v + d * math.log(v):
-                return math.log(d * v) + boost
+            u, square = open_uniform_from_word(w1 if half == 0 else w3), x * x
+            if u < 1.0 - 0.034 * square * square - 1e-9:
+                return d * v
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                return d * v
         attempt += 1
+
+
+@kernel
+def log_gamma_variate(key: Any, n: int, arm: int, shape: float, purpose: int) -> float:
+    """The logarithm of a gamma variate. Below shape 1 it is one of shape + 1 times U^(1/shape).
+
+    The logarithm keeps tiny shapes from vanishing.
+    """
+    if shape >= 1.0:
+        return math.log(gamma_variate(key, n, arm, shape, purpose))
+    which = np.uint64(0) if purpose == GAMMA_A else np.uint64(1)
+    w0, _, _, _ = philox_random_words(key[0], key[1], np.uint64(n), np.uint64(arm), which, np.uint64(POWER))
+    boost = math.log(open_uniform_from_word(w0)) / shape
+    return math.log(gamma_variate(key, n, arm, shape + 1.0, purpose)) + boost

@@ -249,3 +249,14 @@ def escape_control_characters(text: str) -> str:
     'a\\\\x1b[2J'
     """
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def check_reward_array(rewards: Any) -> FloatArray:
+    """Rewards that a user told, as an array of floats; they may be numbers of Python and numpy, and bools."""
+    if isinstance(rewards, np.ndarray):
+        return check_number_array("rewards", rewards)
+    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
+    for reward in rewards:
+        if not (is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
+            raise TypeError(f"rewards must be numbers, got {short_repr(reward)}.")
+    return check_number_array("rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards])

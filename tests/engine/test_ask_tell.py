@@ -558,3 +558,51 @@ def test_the_mixture_stays_uniform_until_every_arm_has_paid(name: str) -> None:
     assert policy.mixture.tolist() == [1 / 3] * 3
     policy.tell(1, 1.0)
     assert policy.mixture.tolist() != [1 / 3] * 3
+
+
+@pytest.mark.parametrize(
+    "support",
+    [pmb.Binary(), pmb.Finite([0, 0.5, 1]), UNIT, pmb.Real(1.0), pmb.Heavy(2.0, 3.0)],
+    ids=lambda s: repr(s)[:6],
+)
+@pytest.mark.parametrize("options", [{}, {"estimates": "binned:64"}, {"estimates": "window:40"}, {"detect": "warn"}])
+def test_arrays_are_told_as_lists_are(support: Any, options: Any) -> None:
+    if "estimates" in options and not np.isfinite(support.width):
+        options = {}
+    rng = np.random.default_rng(4)
+    quick, slow = (pmb.Track("mean", n_arms=3, support=support, **options) for _ in range(2))
+    for size in (0, 1, 100, 3, 400):
+        arms, rewards = rng.integers(3, size=size), (rng.random(size) < 0.4).astype(float)
+        quick.tell(arms, rewards)
+        slow.tell(arms.tolist(), rewards.tolist())
+        assert quick.ask() == slow.ask()
+    assert np.array_equal(quick._memory.sums, slow._memory.sums) and quick._memory.rewards == slow._memory.rewards
+    assert [arm.n for arm in quick.estimates] == [arm.n for arm in slow.estimates]
+    assert np.array_equal(quick.mixture, slow.mixture)
+
+
+@pytest.mark.parametrize(
+    ("arms", "rewards", "error"),
+    [
+        ([0, 1, 2], [0.0, 1.0, 0.5], ValueError),
+        ([0, 1, 3], [0.0, 1.0, 1.0], IndexError),
+        ([0, -1, 1], [0.0, 1.0, 1.0], IndexError),
+        ([0, 1, 1], [0.0, 1.0, np.nan], ValueError),
+        ([0, 1, 1], [0.0, 1.0], ValueError),
+    ],
+)
+def test_of_arrays_with_something_wrong_nothing_counts(arms: Any, rewards: Any, error: type[Exception]) -> None:
+    policy = pmb.Track("mean", n_arms=3, support=pmb.Binary())
+    before = policy._memory.words.copy()
+    with pytest.raises(error):
+        policy.tell(np.array(arms), np.array(rewards))
+    assert np.array_equal(before, policy._memory.words)
+
+
+def test_arrays_are_told_to_paused_arms_and_when_not_in_one_piece() -> None:
+    policy = pmb.Track("mean", names=["A", "B", "C"], support=pmb.Binary())
+    policy.tell(np.array([0, 1, 2, 0])[::2], np.array([[1.0, 0.0], [1.0, 1.0]])[:, 0])
+    policy.tell(np.array([0, 1], dtype=np.int32), np.array([True, False]))
+    policy.pause("B")
+    policy.tell(np.array([1, 1, 0]), np.array([1.0, 1.0, 0.0]))
+    assert [arm.n for arm in policy.estimates] == [3, 3, 1]

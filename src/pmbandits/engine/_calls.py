@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pmbandits import _validation
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.estimates._rewards import CHANGED, OK, record_reward_in_state
+from pmbandits.estimates._rewards import (
+    BAD_REWARD,
+    BINARY,
+    CHANGED,
+    FINITE,
+    OK,
+    atom_or_bin_index,
+    record_reward_in_state,
+)
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
@@ -147,6 +157,42 @@ def tell_one_or_refuse(memory: int, arm: int, reward: float) -> int:
     if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
         return BUSY
     code = record_reward(memory, arm, reward)
+    unlock_memory_in_kernel(s, KERNEL_TOKEN)
+    return code
+
+
+@step("memory, ints, floats -> bool", frees=True)
+def can_record_all(memory: int, arms: IntArray, rewards: FloatArray) -> bool:
+    """Whether all of these rewards can be recorded as they are: none is wrong, and memory need not change for them."""
+    s = unpack(memory)
+    n = arms.size
+    if n != rewards.size or s.n_forgetting_counters > 0 or s.rewards + n > s.max_rewards:
+        return False
+    for i in range(s.n_arms):
+        if s.n_rewards[i] + n > s.max_arm_rewards:
+            return False
+    for j in range(n):
+        x = rewards[j]
+        if arms[j] < 0 or arms[j] >= s.n_arms or not (x > -np.inf and x < np.inf):
+            return False
+        if s.storage_mode == BINARY:
+            if x not in (0.0, 1.0):
+                return False
+        elif x < s.low or x > s.high or (s.storage_mode == FINITE and atom_or_bin_index(s, x) < 0):
+            return False
+    return True
+
+
+@kernel
+def tell_all_or_refuse(memory: int, arms: IntArray, rewards: FloatArray) -> int:
+    """Record all rewards; returns OK, or another code if none was recorded, and they are to be looked at one by one."""
+    s = unpack(memory)
+    if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
+        return BUSY
+    code = OK if can_record_all(memory, arms, rewards) else BAD_REWARD
+    if code == OK:
+        for j in range(arms.size):
+            record_reward(memory, arms[j], rewards[j])
     unlock_memory_in_kernel(s, KERNEL_TOKEN)
     return code
 

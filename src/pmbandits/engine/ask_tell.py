@@ -23,6 +23,7 @@ from pmbandits.engine._calls import (
     invalid_choice_error,
     record_active_and_inactive_rewards,
     replay_events,
+    tell_all_or_refuse,
     tell_many,
     tell_one_or_refuse,
 )
@@ -214,6 +215,8 @@ class AskTell(ArmLifecycle):
             if ticket is not None or arm is None or reward is None:
                 self._tell_by_ticket_or_arm(arm, reward, ticket)
                 return
+            if type(arm) is np.ndarray and type(reward) is np.ndarray and self._has_told_arrays(arm, reward):
+                return
             if isinstance(arm, np.integer):
                 arm = int(arm)
             if isinstance(reward, (float, np.floating, np.bool_)):
@@ -240,6 +243,15 @@ class AskTell(ArmLifecycle):
             arms = [arms] * len(rewards)  # several rewards of one arm
         self._check_and_record_rewards(arms, rewards)
 
+    def _has_told_arrays(self, arms: NDArray[Any], rewards: NDArray[Any]) -> bool:
+        """Record arrays of whole numbers and floats at once, if that needs neither other memory nor an error."""
+        if not (arms.dtype == np.int64 and rewards.dtype == np.float64 and arms.ndim == rewards.ndim == 1):
+            return False
+        if "_now" not in self.__dict__ or not (arms.flags.carray and rewards.flags.carray):
+            return False
+        _, address, _memory_ref, roster = self._now
+        return bool(roster is None and tell_all_or_refuse(address, arms, rewards) == OK)
+
     def _tell_by_ticket_or_arm(self, arm: Any, reward: Any, ticket: Any) -> None:
         """What ``tell`` does if it is not given both an arm and a reward."""
         if ticket is None and arm is not None:
@@ -263,7 +275,7 @@ class AskTell(ArmLifecycle):
             raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
         if not where.size:
             return
-        values = self.support.check(check_reward_array(rewards))
+        values = self.support.check(_validation.check_reward_array(rewards))
         self._warn_of_changes(self._with_lock(lambda: self._record_rewards(where, values)))
 
     def _record_rewards(self, where: NDArray[np.int64], values: FloatArray) -> tuple[Change, ...]:
@@ -476,24 +488,6 @@ class AskTell(ArmLifecycle):
             if where.min() >= 0 and where.max() < len(self.names):
                 return where
         table = {name: place for place, name in enumerate(self.names)}
-        out = [
-            table[arm] if type(arm) is str and arm in table else arm_index(_unwrap_numpy_scalar(arm), self.names)
-            for arm in arms
-        ]
+        plain = (arm.item() if isinstance(arm, np.generic) else arm for arm in arms)
+        out = [table[arm] if type(arm) is str and arm in table else arm_index(arm, self.names) for arm in plain]
         return np.array(out, dtype=np.int64)
-
-
-def _unwrap_numpy_scalar(arm: Any) -> Any:
-    return arm.item() if isinstance(arm, np.generic) else arm
-
-
-def check_reward_array(rewards: Any) -> FloatArray:
-    if isinstance(rewards, np.ndarray):
-        return _validation.check_number_array("rewards", rewards)
-    rewards = [r[()] if isinstance(r, np.ndarray) and r.ndim == 0 else r for r in rewards]
-    for reward in rewards:
-        if not (_validation.is_number(reward) or isinstance(reward, (bool, np.bool_)) or np.ndim(reward)):
-            raise TypeError(f"rewards must be numbers, got {_validation.short_repr(reward)}.")
-    return _validation.check_number_array(
-        "rewards", [float(r) if isinstance(r, (bool, np.bool_)) else r for r in rewards]
-    )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pmbandits import _validation
 from pmbandits._files import write_atomically
 from pmbandits.arms import arm_index
-from pmbandits.engine.ask_tell import AskTell, check_reward_array
+from pmbandits.engine.ask_tell import AskTell
 from pmbandits.engine.capacity import ensure_capacity, recompute_derived_fields
 from pmbandits.engine.tickets import PendingAnswers, Ticket, TicketRow, ticket_id
 from pmbandits.estimates._rewards import OK, SAMPLES
@@ -170,7 +170,7 @@ class TicketMethods(AskTell):
 
     def _checked_reward_list(self, rewards: Any) -> list[float]:
         assert self.support is not None
-        checked: list[float] = self.support.check(check_reward_array(rewards)).tolist()
+        checked: list[float] = self.support.check(_validation.check_reward_array(rewards)).tolist()
         return checked
 
     def _record_new_answers(self, keys: list[str], values: list[float]) -> Any:

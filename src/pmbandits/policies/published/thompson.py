@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmbandits._random import POSTERIOR, POSTERIOR_B, log_gamma_variate, open_uniform_from_word, philox_random_words
+from pmbandits._random import POSTERIOR, POSTERIOR_B, gamma_variate, open_uniform_from_word, philox_random_words
 from pmbandits.engine.index_policy import set_mixture_to_largest_mean
 from pmbandits.engine.plan import Setup
 from pmbandits.estimates._rewards import BINARY
@@ -27,9 +27,8 @@ def choose(memory: int) -> int:
     for i in range(s.n_arms):
         n = s.n_rewards[i]
         if s.storage_mode == BINARY:
-            ones = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 1], POSTERIOR)
-            zeros = log_gamma_variate(key, 0, i, 1.0 + s.counts[i, 0], POSTERIOR_B)
-            s.index[i] = 1.0 / (1.0 + math.exp(min(zeros - ones, 709.0)))
+            ones = gamma_variate(key, 0, i, 1.0 + s.counts[i, 1], POSTERIOR)
+            s.index[i] = ones / (ones + gamma_variate(key, 0, i, 1.0 + s.counts[i, 0], POSTERIOR_B))
         elif n == 0:
             s.index[i] = np.inf
         else:
