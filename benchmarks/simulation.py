@@ -201,7 +201,7 @@ def speed() -> Table:
 
 def many_trials() -> Table:
     """UCB1 on two coins in many trials, in turns and in seconds of computing time, which other work disturbs less."""
-    shapes = [(1_000, 10_000), (10_000, 1_000), (20_000, 100), (64, 10_000)]
+    shapes = [(1_000, 10_000), (10_000, 1_000), (20_000, 100), (64, 100_000)]
     bandit = pmb.Bandit.bernoulli(MEANS)
     work: dict[str, Callable[[int, int], Any]] = {
         "simulate, with checkpoints and table": lambda rounds, trials: pmb.simulate(

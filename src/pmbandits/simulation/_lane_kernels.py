@@ -33,7 +33,8 @@ class LanePolicy(NamedTuple):
     choose, update : addresses of the kernels that decide in all lanes, and that bring one mixture up to date.
     memory : address of the policy's memory.
     state_words : the memory itself, as 64-bit words.
-    start_words : its first words as they are at the start of a trial.
+    start_words : its first words as they are at the start of a trial; empty if ``update`` changes the mixture only and
+        draws no random numbers.
     own_seed : the seed that the policy was made with.
     """
 
@@ -158,20 +159,21 @@ def pay_other_rewards(s: Any, key: WordArray, rewards: LaneRewards, lanes: Lanes
 @inlined
 def record_lanes(s: Any, policy: LanePolicy, rewards: LaneRewards, lanes: Lanes, pulls: Any, mixture: Any) -> None:
     """Record the pulls of all lanes, and the mixtures that the policy names then, as rows (trial, arm)."""
-    t = lanes.cursor[NEXT_ROUND]
+    t, binary = lanes.cursor[NEXT_ROUND], s.storage_mode == BINARY
     for j in range(lanes.arms.size):
-        for word in range(policy.start_words.size):
-            policy.state_words[word] = policy.start_words[word]
-        seed, _, _, _ = philox_random_words(
-            np.uint64(rewards.seed), np.uint64(lanes.trials[j]), np.uint64(policy.own_seed), np.uint64(0),
-            np.uint64(0), np.uint64(POLICY),
-        )  # fmt: skip
-        s.seed = np.int64(seed >> np.uint64(11))
+        if policy.start_words.size > 0:
+            for word in range(policy.start_words.size):
+                policy.state_words[word] = policy.start_words[word]
+            seed, _, _, _ = philox_random_words(
+                np.uint64(rewards.seed), np.uint64(lanes.trials[j]), np.uint64(policy.own_seed), np.uint64(0),
+                np.uint64(0), np.uint64(POLICY),
+            )  # fmt: skip
+            s.seed = np.int64(seed >> np.uint64(11))
         s.t, s.rewards, s.dirty = t, t, 1
         for i in range(s.n_arms):
             n, total = lanes.pulls[i, j], lanes.sums[i, j]
             pulls[j, i], s.pulls[i], s.n_rewards[i], s.sums[i] = n, n, n, total
-            if s.storage_mode == BINARY:
+            if binary:
                 s.counts[i, 1] = np.int64(total)
                 s.counts[i, 0] = n - np.int64(total)
         update_by_address(policy.update, policy.memory)

@@ -167,8 +167,9 @@ def join_trials(parts: Sequence[FinishedTrials]) -> FinishedTrials:
     if len(parts) == 1:
         return parts[0]
     wide = max(part.ends.shape[1] for part in parts)
-    padded = [replace(part, ends=np.pad(part.ends, ((0, 0), (0, wide - part.ends.shape[1])))) for part in parts]
-    joined: Any = [np.concatenate([getattr(part, name) for part in padded]) for name, _ in _COLUMNS]
+    if any(part.ends.shape[1] < wide for part in parts):
+        parts = [replace(part, ends=np.pad(part.ends, ((0, 0), (0, wide - part.ends.shape[1])))) for part in parts]
+    joined: Any = [np.concatenate([getattr(part, name) for part in parts]) for name, _ in _COLUMNS]
     return FinishedTrials(parts[0].entry, *joined)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
-from pmbandits.engine._calls import UPDATE_SIGNATURE, is_mixture
+from pmbandits.engine._calls import is_mixture
 from pmbandits.engine.index_policy import LANES_SIGNATURE, set_mixture_to_largest_mean
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates._rewards import BINARY
@@ -25,7 +25,8 @@ from pmbandits.simulation.trial import Player
 from pmbandits.state.linking import kernel_address
 from pmbandits.state.timing import Stopwatch
 
-MOST_LANES, LANES_OF_LONG_TRIALS = 64, 16
+MOST_LANES, USUAL_LANES, LANES_OF_LONG_TRIALS = 256, 64, 16
+SHORT_PULLS = 100_000  # rounds × arms up to which there are most lanes: one call of the kernel plays more trials
 LONG_ROUNDS = 4_000_000  # trials with more are played in fewer lanes, so that finished ones do not wait for long
 ROUNDS_AT_ONCE = 1_000_000  # after so many Ctrl-C is noticed
 UPPER_BITS = 2.0**53
@@ -67,7 +68,9 @@ class LanePlayer(Player):
     ) -> None:
         super().__init__(policy, bandit, seed, checkpoints, timeline)
         self.horizon = int(checkpoints[-1])
-        self.n_lanes = MOST_LANES if self.horizon < LONG_ROUNDS else LANES_OF_LONG_TRIALS
+        self.n_lanes = USUAL_LANES if self.horizon < LONG_ROUNDS else LANES_OF_LONG_TRIALS
+        if self.horizon * policy.n_arms <= SHORT_PULLS:
+            self.n_lanes = MOST_LANES
         self._choose = 0  # address of the kernel; 0 before it is needed, and −1 if it cannot be compiled
         sampler, binary = sampler_arrays_of_bandit(self.moments[0].bandit), policy._memory.storage_mode == BINARY
         block = 64 if self.horizon > 1024 * policy.n_arms else 16 if self.horizon > 32 * policy.n_arms else 4
@@ -87,13 +90,14 @@ class LanePlayer(Player):
         if choose < 0:
             return None
         memory, rows, n = self.policy._memory, self.checkpoints.size, len(trials)
+        memory.words[: self.start_words.size] = self.start_words
         k = memory.n_arms
         policy = kernels.LanePolicy(
             choose,
-            kernel_address(self._template._update, UPDATE_SIGNATURE),
+            self.kernel_addresses[1],
             memory.address,
             memory.words,
-            self.start_words[: memory.places.changing],
+            self.start_words[: 0 if self._template._update is set_mixture_to_largest_mean else memory.places.changing],
             self._template.seed,
         )
         words = np.zeros((k, n if self._rewards.limits.size else 4 * n), dtype=np.uint64)
