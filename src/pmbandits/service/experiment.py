@@ -138,6 +138,8 @@ class LiveExperiment:
     def apply_events_of_others(self, rows: Sequence[StoredEvent]) -> int:
         """Apply events that other processes wrote, and say how many; the first row is the last event known here."""
         new_events = self.replay.events_after_last_known(rows)
+        if not new_events:
+            return 0
         self.disagreements += self.replay.apply_stored_events(new_events)
         self.committed = self.replay.seen
         for seq, kind, ticket, arm, value, data, _digest in new_events:

@@ -49,7 +49,7 @@ _NOT_KNOWN = (  # it is not said which of these: that is nobody's business
 )
 PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is busy with
 LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
-READ_SECONDS = 30.0  # until who reads is sent away
+READ_SECONDS = 180.0  # until who reads is sent away; the first one may have to wait until code is compiled
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
 MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away

@@ -272,8 +272,10 @@ class SqliteTransaction:
     def _begin(self, lookups: list[Lookup], alone: bool) -> list[LookupResult]:
         # With others about, waiting in line is fair; pushing in is quicker, and starves them.
         if alone and self._write_lock.try_lock():
-            with suppress(sqlite3.OperationalError):  # a program that is none of ours may be writing
+            try:
                 return self._begin_and_look_up(lookups)
+            except sqlite3.OperationalError:  # a program that is none of ours may be writing
+                pass
         self._write_lock.acquire_in_turn()
         until = time.monotonic() + PATIENCE
         while True:
