@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
+from pmbandits.state.compiler_speed import speed_up_compiler
+
 PACKAGE = Path(__file__).parent.parent
 _CONFIG_LOCK = threading.Lock()
 
@@ -139,6 +141,7 @@ def kernel(
     """
     import numba
 
+    speed_up_compiler()
     _show_compile_hint_once()
     settings: Any = numba.config
     with _CONFIG_LOCK:  # the setting is the process's

@@ -1,0 +1,58 @@
+"""What makes numba compile quicker without changing what it makes: a tenth of the CPU time of Vet's first look."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+from typing import Any
+
+
+@cache
+def speed_up_compiler() -> None:
+    """Spare numba's compiler work that has no effect, once a process, before the first kernel is compiled."""
+    from numba.core.compiler import Flags
+
+    _pause_garbage_collection_while_compiling()
+    if hasattr(Flags(), "_values"):
+        _compare_options_quickly(Flags)
+
+
+def _pause_garbage_collection_while_compiling() -> None:
+    """While numba compiles it makes millions of objects that live until the end: looking for garbage finds none.
+
+    Its events come from one thread at a time, which holds the compiler's lock; a kernel compiles others inside.
+    """
+
+    from numba.core import event
+
+    class Pause(event.Listener):
+        depth, was_enabled = 0, False
+
+        def on_start(self, event: Any) -> None:
+            if self.depth == 0:
+                self.was_enabled = gc.isenabled()
+                gc.disable()
+            self.depth += 1
+
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0 and self.was_enabled:
+                gc.enable()
+
+    event.register("numba:compile", Pause())
+
+
+def _compare_options_quickly(options: Any) -> None:
+    """A compilation's options are part of keys that numba looks up for every call that it gives types to.
+
+    It hashes and compares dictionaries of all options each time. Their hash is that of the options' names, so always
+    the same number; and options that were set alike are equal.
+    """
+    number, compare_all = hash(options()), options.__eq__
+
+    def is_equal(self: Any, other: Any) -> Any:
+        if self is other or (type(self) is type(other) and self._values == other._values):
+            return True
+        return compare_all(self, other)
+
+    options.__hash__, options.__eq__ = lambda self: number, is_equal
