@@ -172,6 +172,15 @@ def rows() -> list[Row]:
         )
         for metric in ("mean", "gini", "upper_cvar(0.9)")
     ]
+    out += [
+        Row("bounds", f"{name}, {metric}", 0.05, bounds_fail(law, support, metric))
+        for name, law, support, metric in (
+            ("Beta(2, 5), Interval", st.beta(2, 5), UNIT, "lower_cvar(0.1)"),
+            ("Beta(.3, 1), Interval", st.beta(0.3, 1), UNIT, "lower_cvar(0.3)"),
+            ("Beta(2, 5), Interval", st.beta(2, 5), UNIT, "0.5*mean + 0.5*lower_cvar(0.1)"),
+            ("0 to 10, Finite", st.binom(10, 0.3), pmb.Finite(range(11)), "lower_cvar(0.3)"),
+        )
+    ]
     coins = [st.bernoulli(0.4), st.bernoulli(0.9)]
     betas = [st.beta(2, 8), st.beta(5, 5), st.beta(8, 2)]
     out += [
@@ -184,6 +193,8 @@ def rows() -> list[Row]:
         Row("done", "coins (.02, .03), lower CVaR(.5), .005", 0.05,
             stops_wrongly([st.bernoulli(p) for p in (0.02, 0.03)], pmb.Binary(), "lower_cvar(0.5)", 0.005, 400, 0.5)),
         Row("done", "Beta arms, mean, .1", 0.05, stops_wrongly(betas, UNIT, "mean", 0.1)),
+        Row("done", "Beta(2, 4), (2.1, 4), (2.2, 4), lower CVaR(.3), .04", 0.05,
+            stops_wrongly([st.beta(a, 4) for a in (2, 2.1, 2.2)], UNIT, "lower_cvar(0.3)", 0.04, 600, 0.5)),
         Row("done", "Beta arms, quadratic, .1", 0.05, stops_wrongly(betas, UNIT, "quadratic(0.5)", 0.1)),
         Row("done", "N(0), N(.3), Heavy(4, 4), lower CVaR(.5), .25", 0.05,
             stops_wrongly([st.norm(0), st.norm(0.3)], pmb.Heavy(4, 4.0), "lower_cvar(0.5)", 0.25, 400)),

@@ -14,9 +14,9 @@ from pmbandits.confidence.betting import mean_interval
 
 def money(x: np.ndarray, m: float) -> float:
     """What the bets against a mean of at most m have won, one reward after the other."""
-    pots = betting._SPREAD.copy()
+    pots = betting.SPREAD.copy()
     for reward in x:
-        pots *= 1 + betting._BETS * (reward - m) / m
+        pots *= 1 + betting.BETS * (reward - m) / m
     return float(pots.sum())
 
 
@@ -39,17 +39,17 @@ def test_groups_of_rewards_lose_next_to_nothing_and_never_gain() -> None:
     x = np.random.default_rng(1).beta(2, 5, 3_000)
     low, high = mean_interval(*sorted_rewards(x), 0.0, 1.0, 0.05)
     logs = [
-        np.log1p(np.multiply.outer(betting._BETS, (y - m) / m)).sum(axis=1) for y, m in ((x, low), (1 - x, 1 - high))
+        np.log1p(np.multiply.outer(betting.BETS, (y - m) / m)).sum(axis=1) for y, m in ((x, low), (1 - x, 1 - high))
     ]
     for won in logs:
-        assert float(np.log(betting._SPREAD @ np.exp(won))) >= np.log(2 / 0.05)
+        assert float(np.log(betting.SPREAD @ np.exp(won))) >= np.log(2 / 0.05)
     rough, fine = high - low, 0.0
     for groups in (2_000,):
-        before, betting._GROUPS = betting._GROUPS, groups
+        before, betting.GROUPS = betting.GROUPS, groups
         try:
             fine = float(np.subtract(*mean_interval(*sorted_rewards(x), 0.0, 1.0, 0.05)[::-1]))
         finally:
-            betting._GROUPS = before
+            betting.GROUPS = before
     assert fine <= rough <= 1.01 * fine
 
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 
-_GROUPS = 96  # groups of neighbouring rewards
-_STEPS = 11  # steps in which the end is looked for, on the safe side of it
+GROUPS = 96  # groups of neighbouring rewards
+STEPS = 11  # steps in which the end is looked for, on the safe side of it
 # The bets: shares of the largest one that cannot lose everything, each 1.6 times the next, and how the money is spread.
-_BETS = 0.95 * 1.6 ** -np.arange(20.0)
-_SPREAD = np.array([4.0 / ((j + 4.0) * (j + 5.0)) for j in range(_BETS.size)])
-_SPREAD /= _SPREAD.sum()
+BETS = 0.95 * 1.6 ** -np.arange(20.0)
+SPREAD = np.array([4.0 / ((j + 4.0) * (j + 5.0)) for j in range(BETS.size)])
+SPREAD /= SPREAD.sum()
 
 
 def mean_interval(x: FloatArray, counts: FloatArray, lo: float, hi: float, delta: float) -> tuple[float, float]:
@@ -47,26 +47,32 @@ def mean_interval(x: FloatArray, counts: FloatArray, lo: float, hi: float, delta
     """
     if not counts.sum() > 0.0:
         return lo, hi
-    points, weights = _merge_neighbours_keeping_mean((x - lo) / (hi - lo), counts)
+    points, weights, _ = merge_neighbours_keeping_mean((x - lo) / (hi - lo), counts)
     low = _lower_confidence_bound_of_mean(points, weights, 0.5 * delta)
     high = 1.0 - _lower_confidence_bound_of_mean(1.0 - points, weights, 0.5 * delta)
     return lo + low * (hi - lo), lo + high * (hi - lo)
 
 
-def _merge_neighbours_keeping_mean(x: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rewards in groups of neighbours, each moved to the two ends of its group, with the same mean."""
+def merge_neighbours_keeping_mean(
+    x: FloatArray, counts: FloatArray, tail: float = 0.5
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rewards in groups of neighbours, each moved to the two ends of its group, with the same mean.
+
+    Half of the groups are for the lowest share ``tail`` of the rewards. Returns points, counts, and for each point the
+    largest reward of its group.
+    """
     seen = counts > 0
     x, counts = np.clip(x[seen], 0.0, 1.0), counts[seen].astype(np.float64)
-    if x.size <= 2 * _GROUPS:
-        return x, counts
-    rank = np.cumsum(counts) - 0.5 * counts
-    group = np.minimum((rank * (_GROUPS / counts.sum())).astype(np.int64), _GROUPS - 1)
+    if x.size <= 2 * GROUPS:
+        return x, counts, x
+    rank = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+    group = (0.5 * GROUPS * np.interp(rank, (0.0, tail, 1.0), (0.0, 1.0, 2.0))).astype(np.int64)
     first = np.flatnonzero(np.diff(group, prepend=-1))
     last = np.append(first[1:], x.size) - 1
     total = np.add.reduceat(counts, first)
     a, b, mean = x[first], x[last], np.add.reduceat(counts * x, first) / total
     share = np.where(b > a, np.clip((mean - a) / np.maximum(b - a, 1e-300), 0.0, 1.0), 0.0)
-    return np.concatenate((a, b)), np.concatenate((total * (1.0 - share), total * share))
+    return np.concatenate((a, b)), np.concatenate((total * (1.0 - share), total * share)), np.concatenate((b, b))
 
 
 def _lower_confidence_bound_of_mean(x: FloatArray, counts: FloatArray, delta: float) -> float:
@@ -77,14 +83,14 @@ def _lower_confidence_bound_of_mean(x: FloatArray, counts: FloatArray, delta: fl
     reach = spread * sqrt(2.0 * (goal + 3.0) / n) + 2.0 * (goal + 3.0) / n  # about twice as far as the end
 
     def refuted(m: float) -> bool:
-        money = np.log1p(np.multiply.outer(_BETS, (x - m) / m)) @ counts
+        money = np.log1p(np.multiply.outer(BETS, (x - m) / m)) @ counts
         top = float(money.max())
-        return top + log(float(_SPREAD @ np.exp(money - top))) >= goal
+        return top + log(float(SPREAD @ np.exp(money - top))) >= goal
 
     excluded = possible - 2.0 * reach
     if not (excluded > 0.0 and refuted(excluded)):
         excluded = 0.0
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         m = 0.5 * (excluded + possible)
         if not m > 0.0:
             break

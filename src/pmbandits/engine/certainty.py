@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, Self
 
@@ -14,6 +15,7 @@ from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.confidence._bounds import mixture_utility_with_bounds
 from pmbandits.confidence.betting import mean_interval
+from pmbandits.confidence.cvar_betting import Corner, cvar_lower_bound, cvar_upper_bound, group_rewards
 from pmbandits.confidence.joint_bernoulli import JointChances
 from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.coarsen import CELLS, coarse_distributions, memory_of_coarse_distributions
@@ -25,7 +27,7 @@ from pmbandits.mixtures._optimistic_bound import set_mix_to_most_optimistic, upp
 from pmbandits.state.memory import Memory
 from pmbandits.supports import Finite, Interval
 
-SETS, MEANS, CHANCES = "sets", "means", "chances"
+SETS, MEANS, CORNER, CHANCES = "sets", "means", "corner", "chances"
 COARSEN_FROM = 4 * CELLS  # from so many rewards on, a search in cells comes first
 
 
@@ -113,20 +115,29 @@ class BoundsBasis(NamedTuple):
     Attributes
     ----------
     kind : ``SETS``, the confidence set of each arm; ``MEANS``, an interval of each arm's mean, by betting, for linear
-        metrics; or ``CHANCES``, one set for the chances of all arms that pay 0 or 1.
+        metrics; ``CORNER``, bounds of the utility of each arm, by betting, for CVaR and its sums with the mean; or
+        ``CHANCES``, one set for the chances of all arms that pay 0 or 1.
     failure : the probability that one of the sets or intervals fails; for ``CHANCES`` that of all together.
     arms : how many arms there may ever be.
+    corner : for ``CORNER``, the metric.
+    atoms : for ``CORNER`` on a ``Finite`` support, its points.
     """
 
     kind: str
     failure: float
     arms: int
+    corner: Corner | None = None
+    atoms: FloatArray | None = None
 
     def guarantee_text(self, of_sets: str) -> str:
         """What is guaranteed, in words, made from the same for confidence sets."""
         if self.kind == MEANS:
             return of_sets.replace(
                 "distribution of an arm stays inside its set", "mean of an arm stays inside its interval (by betting)"
+            )
+        if self.kind == CORNER:
+            return of_sets.replace(
+                "distribution of an arm stays inside its set", "utility of an arm stays inside its bounds (by betting)"
             )
         if self.kind == CHANCES:
             _, more, rest = of_sets.partition(";")
@@ -148,6 +159,8 @@ def certified_utility_and_regret_bounds(
         # One arm alone is best. Where it is arm i, the mixture falls short by Σ a_j·(U_i − U_j): its own share is none.
         regret = float(((1.0 - mix) * most - (mix @ least - mix * least)).max())
         return float(mix @ least), float(mix @ middle), float(mix @ most), rival, max(regret, 0.0)
+    if basis.corner is not None:
+        return corner_utility_and_regret_bounds(memory, mix, basis, basis.corner)
     if basis.kind == CHANCES:
         joint = JointChances(memory.counts[:, 1], memory.n_rewards, basis.failure, basis.arms)
         low, high, rival, regret, _ = joint.utility_and_regret_bounds(memory.h, mix)
@@ -161,9 +174,8 @@ def certified_utility_and_regret_bounds(
     return low, middle, high, rival, min(rival - low, regret)
 
 
-def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
-    """The least, the empirical and the largest utility of each arm, for a linear metric, from betting on the means."""
-    slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 3))
+def rewards_of_each_arm(memory: Memory) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The sorted rewards of each arm, and how often each came."""
     samples = memory.storage_mode == SAMPLES
     x, owner = memory.x[: memory.rewards], memory.pool_arm[: memory.rewards]
     if samples:
@@ -175,11 +187,59 @@ def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
     for i in range(memory.n_arms):
         seen = memory.counts[i] > 0
         rewards = x[last[i] - memory.n_rewards[i] : last[i]] if samples else memory.points[seen]
-        counts = np.ones(rewards.size) if samples else memory.counts[i][seen].astype(np.float64)
+        yield rewards, np.ones(rewards.size) if samples else memory.counts[i][seen].astype(np.float64)
+
+
+def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
+    """The least, the empirical and the largest utility of each arm, for a linear metric, from betting on the means."""
+    slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 3))
+    for i, (rewards, counts) in enumerate(rewards_of_each_arm(memory)):
         low, high = mean_interval(rewards, counts, memory.low, memory.high, failure)
         mean = float(rewards @ counts) / counts.sum() if counts.size else memory.low
         ends[i] = max(low - memory.rounding, memory.low), mean, min(high + memory.rounding, memory.high)
     return np.sort(slope * ends, axis=1).T
+
+
+def corner_utility_and_regret_bounds(
+    memory: Memory, mix: FloatArray, basis: BoundsBasis, corner: Corner
+) -> tuple[float, float, float, float, float]:
+    """What ``certified_utility_and_regret_bounds`` returns, by betting, for a metric with one corner.
+
+    The utility is convex in the distribution. So that of a mixture is at most the average of its arms', and one arm
+    alone is best.
+    """
+    width, lo = memory.high - memory.low, memory.low
+    atoms = None if basis.atoms is None else _unit_rewards(basis.atoms, memory, corner)
+    arms = []
+    for rewards, counts in rewards_of_each_arm(memory):
+        arms.append((_unit_rewards(rewards, memory, corner), counts[::-1] if corner.mirrored else counts))
+    groups = [group_rewards(x, counts, corner) for x, counts in arms]
+    most, members = np.zeros(len(arms)), np.flatnonzero(mix > 0.0)
+    seen = [corner.utility_and_quantile(x, counts)[0] if x.size else corner.largest for x, counts in arms]
+    for i in np.argsort(-np.array(seen)):  # of arms that are not in the mixture, only the largest bound matters
+        known = float(most[mix == 0.0].max()) if mix[i] == 0.0 else 0.0
+        most[i] = cvar_upper_bound(groups[i], corner, basis.failure, known)
+    nothing = np.array([1.0 if corner.mirrored else 0.0]), np.ones(1)  # an arm without rewards
+    parts = [arms[i] if arms[i][0].size else nothing for i in members]
+    x = np.concatenate([part[0] for part in parts])
+    weights = np.concatenate([mix[i] / part[1].sum() * part[1] for i, part in zip(members, parts, strict=True)])
+    order = np.argsort(x, kind="stable")
+    middle, quantile = corner.utility_and_quantile(x[order], weights[order])
+    low = cvar_lower_bound([groups[i] for i in members], mix[members], corner, quantile, basis.failure, atoms)
+    utility = np.array(
+        [low, middle, float(mix @ most), float(most.max()), float(np.append(most[mix < 1.0], 0.0).max())]
+    )
+    # From rewards in [0, 1], of which nothing is worth 0, to those of the support; and what rounding to bins can move.
+    utility = corner.total * (memory.high if corner.mirrored else lo) + width * utility
+    error, ends = memory.rounding_utility_bound, np.sort([corner.total * lo, corner.total * memory.high])
+    low, middle, high, rival, other = np.clip(utility + np.array([-error, 0.0, error, error, error]), *ends).tolist()
+    return low, middle, high, rival, max(other - low, 0.0)
+
+
+def _unit_rewards(rewards: FloatArray, memory: Memory, corner: Corner) -> FloatArray:
+    """Sorted rewards in units of the support, from 0 to 1; mirrored and sorted again where the metric is."""
+    x = np.clip((rewards - memory.low) / (memory.high - memory.low), 0.0, 1.0)
+    return 1.0 - x[::-1] if corner.mirrored else x
 
 
 def initial_rival_mixture(memory: Memory) -> FloatArray:
@@ -306,6 +366,10 @@ class CertaintyMethods(Reading):
                 return BoundsBasis(CHANCES, arms * chosen.failure, arms)
             if metric.shape == "linear" and isinstance(support, (Interval, Finite)) and memory.storage_mode != BINARY:
                 return BoundsBasis(MEANS, chosen.failure, arms)
+            corner = Corner.of_metric(metric)
+            if corner is not None and isinstance(support, (Interval, Finite)) and memory.n_limited == 0:
+                atoms = np.array(support.atoms) if isinstance(support, Finite) and memory.rounding == 0.0 else None
+                return BoundsBasis(CORNER, chosen.failure, arms, corner, atoms)
         return BoundsBasis(SETS, chosen.failure, arms)
 
     def _snapshot_with_mixture(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
