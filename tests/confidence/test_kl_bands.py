@@ -80,10 +80,11 @@ def told(metric: Any, support: Any, sizes: tuple[int, ...] = (40, 90, 25), **opt
 
 UNIT = pmb.Interval(0, 1)
 ATOMS = pmb.Finite(np.arange(11) / 10)
+TWO_CORNERS = pmb.LowerCVaR(0.3) + pmb.LowerCVaR(0.6)  # with one corner, bounds come from bets and not from the band
 
 
 @pytest.mark.parametrize("support", [UNIT, ATOMS], ids=["interval", "finite"])
-@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.LowerCVaR(0.3), pmb.InvertedS(0.7)])
+@pytest.mark.parametrize("metric", [pmb.GiniDeviation(), pmb.WangRightTail(), TWO_CORNERS, pmb.InvertedS(0.7)])
 def test_values_are_those_of_the_definition(metric, support):
     policy, data = told(metric, support)
     grid = np.random.default_rng(0).dirichlet(np.ones(3), 5)

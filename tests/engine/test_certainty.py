@@ -219,7 +219,7 @@ def test_on_the_line_the_rival_is_the_best_utility_plus_the_steepest_slope_times
     assert exact - 1e-6 <= policy.certainty().rival <= exact + accuracy(policy, data) + 1e-6
 
 
-@pytest.mark.parametrize("metric", [pmb.LowerCVaR(0.3), pmb.Mean() - 2.0 * GINI], ids=repr)
+@pytest.mark.parametrize("metric", [pmb.LowerCVaR(0.3) + pmb.LowerCVaR(0.6), pmb.Mean() - 2.0 * GINI], ids=repr)
 @pytest.mark.parametrize("support", [name for name in SUPPORTS if name != "binary"])  # which has a joint set
 def test_for_convex_metrics_the_rival_is_the_best_optimistic_value_of_all_mixtures(metric: Any, support: str) -> None:
     policy, data = taught(metric, support, 3, 200, seed=6, confidence="wasserstein" if support == "real" else "auto")

@@ -13,9 +13,10 @@ A metric with a < b ≤ 0 is one of this kind for 1 − x.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import log
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -28,11 +29,11 @@ from pmbandits.metrics import Distortion
 _LEVELS = {4: 0.2, 6: 0.3, 8: 0.15, 10: 0.08, 12: 0.07}
 _OCTAVES = 1.0 - sum(_LEVELS.values())
 _NEAR = 3  # points of each grid that are looked at on each side of the quantile
-_LOWER_STEPS = 14  # halvings in which a lower end is looked for
+_LOWER_STEPS = 12  # steps in which a lower end is looked for, on the safe side of it
+_NEAREST = 1e-7  # the smallest gap between an estimate and an end, as a share of the estimate or of the range
 _USED_BETS = 5  # bets that are looked at: those next to the best one; others win next to nothing
 _EDGES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 2.0, 4.0)  # of the first cells, as multiples of the tail's share
-_WIDER = 0.01  # the share by which the upper end is moved out where a cell of q is not refuted,
-_LEAST = 1e-7  # and how much it is at least, as a share of the largest utility
+_WIDER = 0.01  # the share by which the upper end is moved out where a cell of q is not refuted
 _PATIENCE = 5  # so often cells are halved before it is moved out for that alone
 _PASSES = 200
 _TRIED, _SEARCHES = 16, 3  # values that are tried at once in order to find the one at which bets just win; how often
@@ -130,22 +131,28 @@ def cvar_lower_bound(
         return 0.0
     payments = [corner.a * arm.x + (corner.b - corner.a) * np.minimum(arm.x, q[:, None]) for arm in arms]
     if len(arms) == 1:  # one number is refuted by the money of all q together
-        excluded, possible = 0.0, max(float((payments[0] @ arms[0].counts / arms[0].counts.sum() - fixed).max()), 0.0)
-        for _ in range(_LOWER_STEPS):
-            m = 0.5 * (excluded + possible)
-            money = _log_money(payments[0], arms[0].counts, m + fixed) + log_share
-            refuted = np.logaddexp.reduce(money) >= goal
-            excluded, possible = (m, possible) if refuted else (excluded, m)
-        return excluded
+        (arm,), (y,) = arms, payments
+        possible = np.maximum((y @ arm.counts / arm.counts.sum() - fixed).max(keepdims=True), 0.0)
+        found = _largest_refuted(
+            possible, lambda m: np.logaddexp.reduce(_log_money(y, arm.counts, m + fixed) + log_share) >= goal
+        )
+        return float(found[0])
     total = -fixed
-    for arm, y, share in zip(arms, payments, mix, strict=True):
-        low, high = np.zeros(q.size), y @ arm.counts / arm.counts.sum()
-        for _ in range(_LOWER_STEPS):
-            mean = 0.5 * (low + high)
-            refuted_means = _log_money(y, arm.counts, mean) + log_share >= goal
-            low, high = np.where(refuted_means, mean, low), np.where(refuted_means, high, mean)
-        total = total + share * low
+    for arm, y, weight in zip(arms, payments, mix, strict=True):
+        won = partial(_log_money, y, arm.counts)
+        low = _largest_refuted(y @ arm.counts / arm.counts.sum(), lambda m, won=won: won(m) + log_share >= goal)
+        total = total + weight * low
     return max(float(total.max()), 0.0)
+
+
+def _largest_refuted(possible: FloatArray, refuted: Callable[[FloatArray], Any]) -> FloatArray:
+    """The largest numbers below the given ones that are refuted, or a little less; 0 if none is."""
+    near, far = np.full(possible.shape, _NEAREST), np.ones(possible.shape)
+    for _ in range(_LOWER_STEPS):
+        gap = np.sqrt(near * far)
+        outside = refuted(possible * (1.0 - gap))
+        near, far = np.where(outside, near, gap), np.where(outside, gap, far)
+    return possible * (1.0 - far)
 
 
 def _grid_near(quantile: float, atoms: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -201,7 +208,7 @@ def cvar_upper_bound(arm: RewardGroups, corner: Corner, delta: float, at_least: 
         if not halved.all():
             m = _value_refuted_at(arm, corner, float(middle[np.argmin(money)]), goal, m)
         if not halved.all() or passes > _PATIENCE:
-            m += _WIDER * (m - seen) + _LEAST * corner.largest
+            m += _WIDER * (m - seen) + _NEAREST * corner.largest
         if not m < corner.largest:
             break
         lo = np.concatenate((lo, middle[halved]))
@@ -213,10 +220,13 @@ def _value_refuted_at(arm: RewardGroups, corner: Corner, q: float, goal: float, 
     """The smallest value of U from ``least`` on that is refuted if this q is the right one, or a little more."""
     low, high = least, min(corner.largest, corner.a + (corner.b - corner.a) * (1.0 - corner.place) * q)
     at = np.full(_TRIED, q)
-    for _ in range(_SEARCHES):
+    for search in range(_SEARCHES):
         if not low < high:
             return least
-        tried = np.linspace(low, high, _TRIED)
+        steps = np.linspace(0.0, 1.0, _TRIED)
+        if search == 0:
+            steps[1:] = np.geomspace(_NEAREST, 1.0, _TRIED - 1)
+        tried = low + (high - low) * steps
         refuted = _log_money_in_cells(arm, corner, tried, at, at) >= goal
         first = int(np.argmax(refuted)) if refuted.any() else _TRIED - 1
         if first == 0:

@@ -51,8 +51,8 @@ class Certainty(NamedTuple):
     probability : with at least this probability all of this is true. It is 1 − K·(the probability that the set of one
         arm fails), where K is how many arms there may ever be (``most_arms``). It is nan where that is not known: for
         the paper's constants, and for sets of your own.
-    meaning : what all of this rests on (the confidence set of each arm, an interval for each arm's mean, or one set for
-        the chances of all arms), with which probability it holds, and for which times.
+    meaning : what all of this rests on (the confidence set of each arm, an interval for each arm's mean or utility, or
+        one set for the chances of all arms), with which probability it holds, and for which times.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def corner_utility_and_regret_bounds(
     utility = np.array(
         [low, middle, float(mix @ most), float(most.max()), float(np.append(most[mix < 1.0], 0.0).max())]
     )
-    # From rewards in [0, 1], of which nothing is worth 0, to those of the support; and what rounding to bins can move.
+    # From rewards in [0, 1] to those of the support; and what rounding to bins can move.
     utility = corner.total * (memory.high if corner.mirrored else lo) + width * utility
     error, ends = memory.rounding_utility_bound, np.sort([corner.total * lo, corner.total * memory.high])
     low, middle, high, rival, other = np.clip(utility + np.array([-error, 0.0, error, error, error]), *ends).tolist()
@@ -270,7 +270,8 @@ class CertaintyMethods(Reading):
         The pessimistic and the optimistic one hold for all mixtures at once, if the true distribution of every arm lies
         in its confidence set. If each of K sets holds with probability p, that is so with probability 1 − K(1 − p) at
         least. They are exact for one arm. In all other cases they are bounds. For linear metrics on an ``Interval``
-        or a ``Finite`` support they come from intervals of the arms' means (``pmbandits.confidence.betting``). For
+        or a ``Finite`` support they come from intervals of the arms' means (``pmbandits.confidence.betting``), and for
+        lower CVaR and its sums with the mean from bounds by betting, too (``pmbandits.confidence.cvar_betting``). For
         ``Binary`` rewards they come from one set for all chances (``pmbandits.confidence.joint_bernoulli``). The
         probability is the same, and ``exact`` changes nothing then.
 
@@ -356,6 +357,7 @@ class CertaintyMethods(Reading):
         """What bounds rest on: on what says most about this metric and support. Rewards have no say in it.
 
         For linear metrics only the means matter, and intervals by betting are narrower than what a band says of them.
+        For convex metrics with one corner, such as lower CVaR, the utility is a largest mean, and bets bound it, too.
         For arms that pay 0 or 1 one set for all chances says more than an interval for each.
         """
         chosen, metric, support, memory = self.confidence, self.metric, self.support, self._memory
