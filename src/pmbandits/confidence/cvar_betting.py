@@ -14,7 +14,6 @@ A metric with a < b ≤ 0 is one of this kind for 1 − x.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import log
 from typing import Any, NamedTuple, Self
 
@@ -139,10 +138,13 @@ def cvar_lower_bound(
         return float(found[0])
     total = -fixed
     for arm, y, weight in zip(arms, payments, mix, strict=True):
-        won = partial(_log_money, y, arm.counts)
-        low = _largest_refuted(y @ arm.counts / arm.counts.sum(), lambda m, won=won: won(m) + log_share >= goal)
-        total = total + weight * low
+        total = total + weight * _lower_bounds_of_means(y, arm.counts, goal - log_share)
     return max(float(total.max()), 0.0)
+
+
+def _lower_bounds_of_means(y: FloatArray, counts: FloatArray, goals: FloatArray) -> FloatArray:
+    """For each row of payments, the largest mean against which bets have won as much as its goal."""
+    return _largest_refuted(y @ counts / counts.sum(), lambda m: _log_money(y, counts, m) >= goals)
 
 
 def _largest_refuted(possible: FloatArray, refuted: Callable[[FloatArray], Any]) -> FloatArray:
