@@ -18,7 +18,13 @@ from pmbandits.confidence._bounds import (
     wasserstein_radius,
 )
 from pmbandits.estimates._utility import empirical_slopes
-from pmbandits.mixtures._continuous_search import holder_bonus_value, optimistic_mixture_value
+from pmbandits.metrics.encoding import encode_metric, h_value
+from pmbandits.mixtures._continuous_search import (
+    holder_bonus_value,
+    mean_inside_flat_top,
+    nearest_best_mean,
+    optimistic_mixture_value,
+)
 from pmbandits.mixtures._optimistic_objectives import fill_optimistic_gradient
 from pmbandits.mixtures._pairwise_ascent import frank_wolfe_gap
 from pmbandits.state.memory import Memory
@@ -248,3 +254,36 @@ def test_thirteen_groups_of_two_arms_are_served(make: Any) -> None:
     assert best.gap <= 1e-9
     found = pmb.utility("lower_cvar(0.3)", pmb.Bandit.from_samples(rewards), mixture / mixture.sum())
     assert found == pytest.approx(best.value, rel=1e-3 if make is pmb.Vet else 1e-9)  # Vet's table has 256 cells
+
+
+# ---- where concave h is flat on top ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("metric", "first", "last"),
+    [
+        (pmb.InterESRange(0.8), 0.2, 0.8),
+        (pmb.UpperCVaR(0.35), 0.65, 1.0),
+        (pmb.UpperCVaR(0.35) + 0.5 * pmb.InterESRange(0.7), 0.65, 0.7),
+        (pmb.GiniDeviation(), 0.5, 0.5),
+        (pmb.Mean(), 1.0, 1.0),
+    ],
+    ids=str,
+)
+def test_a_best_mean_is_moved_into_the_middle_half_of_a_flat_top(
+    metric: pmb.Distortion, first: float, last: float
+) -> None:
+    rng, h = np.random.default_rng(0), encode_metric(metric)
+    for _ in range(300):
+        low, high = np.sort(rng.random(2))
+        mean = nearest_best_mean(h, low, high, float(rng.uniform(low, high)))
+        found = mean_inside_flat_top(h, low, high, mean)
+        assert low <= found <= high
+        assert h_value(h, found) >= h_value(h, mean) - 1e-12
+        if high < first or low > last or first == last:
+            assert found == mean  # nothing is flat between the arms
+        else:
+            quarter = 0.25 * (last - first)
+            least, most = first + quarter, last - quarter if last < 1.0 else 1.0
+            inside = np.clip(found, least, most)
+            assert abs(found - inside) <= abs(np.clip(inside, low, high) - inside) + 1e-12
+            if least <= mean <= most:
+                assert found == mean  # it is there already

@@ -491,12 +491,18 @@ def test_arms_that_cannot_help_are_left_alone_where_h_is_flat() -> None:
     assert early < 5e-4 and late == 0.0  # 0 and 0 were found
 
 
+def test_shares_keep_away_from_the_ends_of_a_flat_top() -> None:
+    """Means of .2 to .8 are equally good. At .2 or .8, where they were before, each error of the estimates costs."""
+    early, late = mean_regrets(pmb.InterESRange(0.8), [0.7, 0.95], 5000, trials=100)
+    assert early < 1e-4 and late == 0.0  # 0 and 0 were found; 1.2e-3 and 6.2e-4 before
+
+
 def test_it_says_that_no_arm_can_help_where_h_is_flat() -> None:
     policy, rng = pmb.Vet(pmb.UpperCVaR(0.35), n_arms=3, support=pmb.Binary()), np.random.default_rng(1)
     for _ in range(100):
         arm = policy.ask()
         policy.tell(arm, float(rng.random() < (0.6, 0.7, 0.95)[arm]))
-    assert policy.mixture.tolist() == [0.0, 0.0, 1.0]
+    assert (policy.mixture == 0.0).sum() == 1 and policy.mixture @ [0.6, 0.7, 0.95] > 0.65
     assert "none of the arms that are left out can help" in policy.explain()
 
 

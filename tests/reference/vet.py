@@ -406,7 +406,12 @@ class Vet:
         values, shares = np.interp(x, self.points, self.phi), np.full(x.size, 1.0 / x.size)
         far = kl_inf(values, shares, self.level, top) / self.caution
         if self.caution < 1.0:
-            far = min(far, kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i))))
+            near = kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i)))
+            if self.shape == "concave" and not isinstance(self.support, Real) and math.isfinite(near):
+                variance = float(values.var())
+                normal = 0.5 * (self.level - float(values.mean())) ** 2 / variance if variance > 0.0 else math.inf
+                near = max(near, min(5.0 / 3.0 * near, normal))
+            far = min(far, near)
         return far
 
     def kl_to_shift_mean(self, i: int) -> float:

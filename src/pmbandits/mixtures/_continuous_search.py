@@ -113,9 +113,32 @@ def nearest_best_mean(h: FloatArray, low: float, high: float, mean: float) -> fl
     return goal
 
 
-@shared("state -> none")
-def move_mix_to_best_mean(s: State) -> None:
-    """Bernoulli arms: U_h = h(mean), so move ``s.mix`` to the nearest best mean. Closed form."""
+@shared("floats, float, float, float -> float")
+def mean_inside_flat_top(h: FloatArray, low: float, high: float, mean: float) -> float:
+    """A best mean of concave h: where h is largest on an interval, one that is not in its first or last quarter.
+
+    Near an end of the interval (but for 0 and 1) an error of the estimates costs utility, and inside it costs nothing.
+    It is the nearest one to ``mean``, between low and high; where h is not flat, ``mean`` itself.
+    """
+    best = h_max(h, 0.0, 1.0)
+    least = best - TIE * max(1.0, abs(best))
+    first, last = 0.0 if h_value(h, 0.0) >= least else 1.0, 1.0 if h_value(h, 1.0) >= least else 0.0
+    for m in range(n_extrema(h)):
+        if extremum_value(h, m) >= least:
+            first, last = min(first, extremum_location(h, m)), max(last, extremum_location(h, m))
+    if not first < last or h_value(h, mean) < least:
+        return mean
+    quarter = 0.25 * (last - first)
+    least, most = first + quarter if first > 0.0 else 0.0, last - quarter if last < 1.0 else 1.0
+    return min(max(min(max(mean, least), most), low), high)
+
+
+@shared("state, bool -> none")
+def move_mix_to_best_mean(s: State, off_the_edge: bool) -> None:
+    """Bernoulli arms: U_h = h(mean), so move ``s.mix`` to the nearest best mean. Closed form.
+
+    With ``off_the_edge``, and concave h that is largest on an interval, to one that is not next to its ends.
+    """
     if s.n_limited > 0:
         move_mix_to_best_mean_within_limits(s)
         return
@@ -128,6 +151,8 @@ def move_mix_to_best_mean(s: State) -> None:
         low = i if p[i] < p[low] else low
         high = i if p[i] > p[high] else high
     goal = nearest_best_mean(s.h, p[low], p[high], mean)
+    if off_the_edge and s.metric_shape == CONCAVE:
+        goal = mean_inside_flat_top(s.h, p[low], p[high], goal)
     if goal == mean:
         return
     end = high if goal > mean else low
@@ -221,7 +246,7 @@ def best_mixture(s: State) -> None:
         return
     n, k = s.rewards, s.n_arms
     if s.storage_mode == BINARY:
-        move_mix_to_best_mean(s)
+        move_mix_to_best_mean(s, False)
     elif s.metric_shape == CONVEX:
         set_mix_to_best_arm(s)
     elif s.metric_shape == CONCAVE:

@@ -38,6 +38,7 @@ from pmbandits.state.numba_types import State, state
 LARGEST_KL = 1.0  # neither shape: D counts at most so much, since the search for the nearest change may miss it
 NORMAL_NODES = (0.0, 1.154405394739968, 2.366759410734541, 3.750439717725742)  # Gauss–Hermite, and their mirror images
 NORMAL_WEIGHTS = (0.4571428571428571, 0.480246357210026, 0.061514247935172, 0.001096537711945)
+LIGHT_TAIL_FACTOR = 5.0 / 3.0  # concave h: D counts up to so much more where a normal distribution would be further off
 FLAT = 1e-12  # slopes closer than this, relative, are equal
 ROUNDING = 1e-13  # a part of the largest utility that is rounding
 
@@ -243,6 +244,8 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
 
     It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
     of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
+    Within reach and for concave h, tails are taken to be a little lighter than the worst that is possible: the answer
+    is up to two thirds more, if a normal distribution would be that much further away.
     """
     share, place, used, level = s.row_weights[i], s.row_knots[i], s.row_size[i], required_slope(s, i)
     anywhere = max_reachable_influence(s, i)
@@ -256,7 +259,14 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
     least, s.kl_inf_root[i] = kl_inf_and_multiplier(
         share, place, used, s.phi, level, near, s.kl_inf_root[i], need, s.knot_scratch
     )
-    if least <= 0.0 or near >= anywhere:
+    if least <= 0.0:
+        return least
+    factor = 1.0
+    if s.bounded == 1 and s.metric_shape == CONCAVE:
+        factor = min(LIGHT_TAIL_FACTOR, 1.0 / s.caution)
+        if least < need and factor > 1.0:
+            least = max(least, min(kl_of_normal_shift(s, i, level), factor * least))
+    if near >= anywhere:
         return least
     if least >= UNREACHABLE_KL:  # nothing within its reach is enough
         least, s.kl_inf_root[i] = kl_inf_and_multiplier(
@@ -264,10 +274,25 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
         )
         return least / s.caution
     largest = 1.0 / (anywhere - level)
-    if s.kl_inf_root[i] <= largest or (least >= need and s.kl_inf_root[i] * s.caution <= largest):
+    if s.kl_inf_root[i] <= largest or (least >= need and s.kl_inf_root[i] * s.caution * factor <= largest):
         return least
     value, slope = kl_inf_dual_and_slope(share, place, used, s.phi, level, largest)
     return min(least, value / s.caution) if slope >= 0.0 else least
+
+
+@step("state, int, float -> float", unpack)
+def kl_of_normal_shift(s: State, i: int, level: float) -> float:
+    """½d²/v: the relative entropy if Φ had a normal distribution, and only its mean moved by d to ``level``.
+
+    v is the variance of Φ over the rewards of the arm.
+    """
+    mean, square = 0.0, 0.0
+    for c in range(s.row_size[i]):
+        away = s.phi[s.row_knots[i, c]] - level
+        mean += s.row_weights[i, c] * away
+        square += s.row_weights[i, c] * away * away
+    variance = square - mean * mean
+    return 0.5 * mean * mean / variance if variance > 0.0 else UNREACHABLE_KL
 
 
 @step("state, float -> float", unpack)

@@ -98,7 +98,7 @@ def set_mix_to_best_mixture(s: State, slope_step: float, goal: float) -> None:
     """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none."""
     k = s.n_arms
     if s.storage_mode == BINARY:
-        move_mix_to_best_mean(s)
+        move_mix_to_best_mean(s, True)
     elif s.metric_shape == CONCAVE:
         maximise_in_place_on_table(s, s.mix, np.zeros(k), slope_step, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:

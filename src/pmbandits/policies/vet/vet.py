@@ -73,7 +73,9 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     The policy looks at the data again when rewards have grown by 1 %, when those of one arm have grown by 10 %, or when
     an arm that was left out now deserves a place. In each look:
 
-    1. a is the best mixture of the empirical distributions. Shares of less than one pull are dropped.
+    1. a is the best mixture of the empirical distributions. Shares of less than one pull are dropped. On 0/1 rewards
+       a concave h may be largest on a whole interval of means. Then the mean of a keeps a quarter of the interval away
+       from its ends (but for 0 and 1) if it can, because errors of the estimates cost nothing there.
     2. b are the shares to have when the window of this look ends, after 1 % more rounds. No share can be less than what
        was pulled already. For concave h, b is the best mixture that is still possible. Otherwise the rounds that are
        left are divided in the proportions of a.
@@ -95,7 +97,10 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
 
     A change of an arm's distribution may put rewards where the arm has not been seen to reach: further than s·(√(2·log
     n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and its D
-    counts 1/``caution`` times. On 0/1 rewards and on 20 atoms or fewer nothing of this kind is assumed.
+    counts 1/``caution`` times. For concave h, a change within reach counts up to two thirds more: D is then
+    max(D, min(5/3·D, N)), where N = ½·d²/v is what D would be for a normal distribution. Here d is the distance of the
+    mean of Φ from λ, and v the variance of Φ over the rewards. On 0/1 rewards and on 20 atoms or fewer nothing of this
+    kind is assumed.
 
     In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm
     is pulled that is furthest behind b at the end of the window, or 100 rounds from now if that is sooner.
