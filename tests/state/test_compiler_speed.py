@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
+import operator
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
-from numba.core import compiler, targetconfig
+from numba.core import compiler, targetconfig, types
+from numba.core.registry import cpu_target
 
 from pmbandits.state.compiler_speed import speed_up_compiler
 
@@ -35,6 +39,46 @@ def test_options_are_equal_where_numba_says_so() -> None:
         assert not plainly or hash(one) == hash(other)
     assert len(set(made)) == 3  # defaults, memory managed, lock released
     assert made[0] != "options"
+
+
+@pytest.mark.parametrize("function", [operator.add, operator.truediv, operator.lt, min, math.log, abs, np.sqrt, len])
+def test_types_of_calls_are_those_that_numba_works_out(function: Any) -> None:
+    speed_up_compiler()
+    context: Any = cpu_target.typing_context
+    context.refresh()
+    asked = context.resolve_value_type(function)
+    plainly = types.Function.get_call_type.__wrapped__  # type: ignore[attr-defined]
+    literal: Any = types.literal
+    single = [types.float64, types.int64, types.boolean, types.Array(types.float64, 1, "C"), literal(3)]
+    for given in [(one,) for one in single] + list(itertools.product(single, single)):
+        try:
+            right = plainly(asked, context, given, {})
+        except Exception as error:  # numba fails in many ways at a wrong number of arguments
+            for _ in range(2):
+                with pytest.raises(type(error)):
+                    asked.get_call_type(context, given, {})
+            continue
+        for _ in range(2):
+            found = asked.get_call_type(context, given, {})
+            assert found == right
+            if right is not None:
+                assert asked.get_impl_key(found) == asked.get_impl_key(right)
+
+
+def test_a_way_to_call_that_is_added_later_is_found() -> None:
+    speed_up_compiler()
+
+    def twice(x: Any) -> Any:
+        raise NotImplementedError
+
+    def use(x: Any) -> Any:
+        return twice(x)
+
+    numba.extending.overload(twice)(lambda x: (lambda x: 2.0 * x) if isinstance(x, types.Float) else None)
+    assert numba.njit(use)(1.5) == 3.0
+    numba.extending.overload(twice)(lambda x: (lambda x: 2 * x + 1) if isinstance(x, types.Integer) else None)
+    assert numba.njit(use)(3) == 7
+    assert numba.njit(use)(1.5) == 3.0
 
 
 @pytest.mark.parametrize("enabled", [True, False])

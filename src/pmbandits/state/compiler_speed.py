@@ -1,20 +1,22 @@
-"""What makes numba compile quicker without changing what it makes: a tenth of the CPU time of Vet's first look."""
+"""What makes numba compile quicker without changing what it makes: a fifth of the CPU time of Vet's first look."""
 
 from __future__ import annotations
 
 import gc
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 
 @cache
 def speed_up_compiler() -> None:
     """Spare numba's compiler work that has no effect, once a process, before the first kernel is compiled."""
+    from numba.core import types
     from numba.core.compiler import Flags
 
     _pause_garbage_collection_while_compiling()
     if hasattr(Flags(), "_values"):
         _compare_options_quickly(Flags)
+    _remember_types_of_calls(types.Function)
 
 
 def _pause_garbage_collection_while_compiling() -> None:
@@ -56,3 +58,29 @@ def _compare_options_quickly(options: Any) -> None:
         return compare_all(self, other)
 
     options.__hash__, options.__eq__ = lambda self: number, is_equal
+
+
+def _remember_types_of_calls(function_type: Any) -> None:
+    """Numba works out anew what ``x + y`` of two floats is, each time that it occurs: it asks all that could know.
+
+    The answer depends on the function, the types of numbers and arrays that it is given, and the options; of 4,408
+    answers in Vet's first look 4,153 are known. They are kept by function, each with all ways of calling it that numba
+    knows. More ways make another function, so no answer is outdated.
+    """
+    from numba.core import types
+    from numba.core.targetconfig import ConfigStack
+
+    work_out = function_type.get_call_type
+    known: dict[int, tuple[Any, dict[Any, Any]]] = {}
+
+    @wraps(work_out)
+    def get_call_type(self: Any, context: Any, given: Any, named: Any) -> Any:
+        if named or not all(isinstance(one, types.Number | types.Boolean | types.Array) for one in given):
+            return work_out(self, context, given, named)
+        _, answers = known.setdefault(id(self), (self, {}))
+        key = context, tuple(given), ConfigStack.top_or_none()
+        if key not in answers:
+            answers[key] = work_out(self, context, given, named)
+        return answers[key]
+
+    function_type.get_call_type = get_call_type
