@@ -58,6 +58,7 @@ class Case:
     late: int = 0  # rewards that are still awaited
     story: bool = False  # heaps that were never asked for, saving, reading
     options: dict[str, Any] = field(default_factory=dict)
+    pauses: bool = False  # whether the lazy argmax may pause, so that the whole grid is worked out
 
     def __str__(self) -> str:
         return f"{self.policy}-{self.metric}-{self.support}-{'alike' if self.alike else 'apart'}-{self.options}"
@@ -89,6 +90,8 @@ class Case:
         rng, rewards, told, saved = np.random.default_rng(self.seed), self.rewards(), [0, 0, 0], 0
         waiting: list[tuple[int, float]] = []
         for t in range(self.rounds):
+            if not self.pauses:
+                lazy._memory.lazy_resumes_at = 0
             arm = lazy.ask()
             assert arm == whole.ask(), (t, lazy._memory.mix, whole._memory.mix)
             saved += unseen(lazy) if t % 20 == 19 else 0
@@ -171,7 +174,19 @@ def test_balls_on_a_bounded_support(policy: str, metric: str, confidence: str) -
 def test_whatever_is_told_read_and_saved_between(
     tmp_path: Path, policy: str, metric: str, support: str, seed: int, late: int, alike: bool
 ) -> None:
-    Case(policy, metric, support, seed, 150, alike, late, story=True).play(tmp_path)
+    Case(policy, metric, support, seed, 150, alike, late, story=True, pauses=True).play(tmp_path)
+
+
+def test_a_pause_changes_nothing() -> None:
+    """PM-UCB-M works out the whole grid while the lazy argmax would have to work out too much of it."""
+    case = Case("PMUCB", "gini", "interval", seed=4, rounds=700, pauses=True, options={"epsilon": 0.1})
+    case.play()
+    policy, rewards = case.make(), case.rewards()
+    for arm in range(3):
+        policy.tell([arm] * 300, rewards[arm, :300])
+    for _ in range(30):
+        policy.tell(policy.ask(), 0.4)
+    assert policy._memory.lazy_resumes_at > policy._memory.rewards
 
 
 @pytest.mark.parametrize("policy", ["PMUCB", "CIRT"])

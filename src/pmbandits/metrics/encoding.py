@@ -2,8 +2,8 @@
 
 No other file knows the positions. The array holds
 
-- a head: how many terms, extrema and table points follow, whether h is concave with one peak, and whether h'' is known
-  to be monotone;
+- a head: how many terms, extrema and table points follow, whether h is concave with one peak, whether h'' is known
+  to be monotone, and whether h never falls;
 - for each term c·h: the number of its family, c, and the family's parameters;
 - for each place where h may have a local extremum: the place, and h there;
 - a table of h, if a part of it has no compiled formula: pairs of u and h(u);
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba.extending import overload, register_jitable
@@ -32,8 +32,8 @@ from pmbandits.state.compile import kernel
 from pmbandits.state.linking import dispatch_table, shared, step
 
 # The head.
-_N_TERMS, _N_EXTREMA, _N_POINTS, _SINGLE_PEAK, _MONOTONE_CURVATURE = 0, 1, 2, 3, 4
-_HEAD = 5
+_N_TERMS, _N_EXTREMA, _N_POINTS, _SINGLE_PEAK, _MONOTONE_CURVATURE, _INCREASING = 0, 1, 2, 3, 4, 5
+_HEAD = 6
 # A term: its family, its weight, its parameters.
 _PARAMETERS = 2
 _TERM = 2 + _PARAMETERS
@@ -74,21 +74,32 @@ def _formula_of_two_parameters(u: float, first: float, second: float) -> float:
     return formula(u, first, second)
 
 
+def _formula_of_each(u: FloatArray, first: float, second: float) -> None:
+    for j in range(u.size):
+        u[j] = formula(u[j], first, second)
+
+
+def _copy_with_formula(template: Any, function: Any, name: str) -> Any:
+    """A copy of a template with global names of its own: the code of a closure would not be found on disk again."""
+    copy = FunctionType(template.__code__, {"__name__": __name__, "formula": kernel(function)}, name)
+    copy.__qualname__ = name
+    return copy
+
+
 def _formula_with_two_parameters(cls: type[Family]) -> Callable[..., Any]:
     """The formula of a family as a function of u and two numbers, of which it uses as many as it has parameters."""
     template: Any = (_formula_without_parameters, _formula_of_one_parameter, _formula_of_two_parameters)[
         len(cls.parameter_names)
     ]
-    # A copy with a name and global names of its own: a closure's machine code would not be found on disk again.
-    copy = FunctionType(template.__code__, {"__name__": __name__, "formula": kernel(cls.h)}, cls.name)
-    copy.__qualname__ = f"formula_of_{cls.name}"
-    return copy
+    return cast(Callable[..., Any], _copy_with_formula(template, cls.h, f"formula_of_{cls.name}"))
 
 
-_family_formula = dispatch_table(
-    f"{__name__}.formula",
-    "float, float, float -> float",
-    [_formula_with_two_parameters(cls) for cls in _ENCODED_FAMILIES],
+_formulas = [_formula_with_two_parameters(cls) for cls in _ENCODED_FAMILIES]
+_family_formula = dispatch_table(f"{__name__}.formula", "float, float, float -> float", _formulas)
+_family_formula_of_each = dispatch_table(
+    f"{__name__}.formula_of_each",
+    "floats, float, float -> none",
+    [_copy_with_formula(_formula_of_each, one, f"{one.__name__}_of_each") for one in _formulas],
 )
 
 
@@ -122,9 +133,12 @@ def encode_metric(metric: Distortion) -> FloatArray:
         )
         terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
     extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
+    if metric.shape == "concave":  # one is the maximum; others that a search found are beside it
+        extrema = sorted(extrema, key=lambda pair: -pair[1])[:1]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
     head = np.zeros(_HEAD)
-    head[:] = len(terms), len(extrema), table.shape[0], peak, _is_curvature_monotone(metric)
+    increasing = metric.monotonicity == "increasing"
+    head[:] = len(terms), len(extrema), table.shape[0], peak, _is_curvature_monotone(metric), increasing
     first = np.arange(_BUCKETS + 1) / _BUCKETS if without_formula else np.zeros(0)
     index = np.clip(np.searchsorted(table[:, 0], first, side="right") - 1, 0, max(table.shape[0] - 2, 0))
     parts = (np.asarray(part, dtype=np.float64).ravel() for part in (head, terms, extrema, table, index))
@@ -159,6 +173,12 @@ def _tabulate_until_interpolation_is_accurate(h: Callable[[FloatArray], FloatArr
 
 
 # ---- what kernels read ------------------------------------------------------------------------------------
+
+
+@step("floats -> bool")
+def has_table(h: FloatArray) -> bool:
+    """Whether a part of h is a table."""
+    return h[_N_POINTS] > 0.0
 
 
 @step("floats, float -> float")
@@ -199,6 +219,8 @@ def h_max(h: FloatArray, lo: float, hi: float) -> float:
     """The maximum of h over [lo, hi] ∩ [0, 1]: at one of the ends, or at a local extremum between them."""
     lo = min(max(lo, 0.0), 1.0)
     hi = min(max(hi, lo), 1.0)
+    if h[_INCREASING] == 1.0:
+        return h_value(h, hi)
     at = _HEAD + _TERM * int(h[_N_TERMS])
     if h[_SINGLE_PEAK] == 1.0:  # the peak, or the end that is nearer to it
         if hi <= h[at]:
@@ -211,11 +233,46 @@ def h_max(h: FloatArray, lo: float, hi: float) -> float:
     return best
 
 
+@step("floats, floats, float, floats, floats -> none")
+def add_h_of_each(h: FloatArray, u: FloatArray, factor: float, out: FloatArray, scratch: FloatArray) -> None:
+    """Add ``factor`` times h(u) of each u to ``out``; u is overwritten. Loops without calls, so in vectors."""
+    if has_table(h):
+        for j in range(out.size):
+            out[j] += factor * h_value(h, u[j])
+        return
+    for j in range(out.size):
+        u[j] = min(max(u[j], 0.0), 1.0)
+    if h[_N_TERMS] == 1.0 and h[_FAMILY] == _GINI:
+        weight = h[_WEIGHT]
+        for j in range(out.size):
+            out[j] += factor * (weight * (u[j] * (1.0 - u[j])))
+    elif h[_N_TERMS] == 1.0:
+        weight = h[_WEIGHT]
+        _family_formula_of_each(int(h[_FAMILY]), u, h[_PARAMETER_1], h[_PARAMETER_2])
+        for j in range(out.size):
+            out[j] += factor * (weight * u[j])
+    else:
+        total, terms = scratch[: out.size], int(h[_N_TERMS])
+        values = scratch[out.size : 2 * out.size]
+        for k in range(terms):
+            at = _HEAD + _TERM * k
+            weight = h[at + 1]
+            for j in range(out.size):
+                values[j] = u[j]
+            _family_formula_of_each(int(h[at]), values, h[at + 2], h[at + 3])
+            for j in range(out.size):
+                total[j] = weight * values[j] if k == 0 else total[j] + weight * values[j]
+        for j in range(out.size):
+            out[j] += factor * total[j]
+
+
 @step("floats, float, float -> float")
 def h_min(h: FloatArray, lo: float, hi: float) -> float:
     """The minimum of h over [lo, hi] ∩ [0, 1]."""
     lo = min(max(lo, 0.0), 1.0)
     hi = min(max(hi, lo), 1.0)
+    if h[_INCREASING] == 1.0:
+        return h_value(h, lo)
     at = _HEAD + _TERM * int(h[_N_TERMS])
     best = min(h_value(h, lo), h_value(h, hi))
     if h[_SINGLE_PEAK] == 1.0:
@@ -257,12 +314,6 @@ def one_family_slope(h: FloatArray, u: float, slope_step: float) -> float:
 
 
 @step("floats -> bool")
-def has_table(h: FloatArray) -> bool:
-    """Whether a part of h is a table."""
-    return h[_N_POINTS] > 0.0
-
-
-@step("floats -> bool")
 def has_monotone_curvature(h: FloatArray) -> bool:
     """Whether h'' is known to be monotone, so that h' is convex or concave."""
     return h[_MONOTONE_CURVATURE] == 1.0
@@ -272,6 +323,12 @@ def has_monotone_curvature(h: FloatArray) -> bool:
 def has_single_peak(h: FloatArray) -> bool:
     """Whether h is concave, with one extremum inside (0, 1), which is its maximum. :func:`peak_location` says where."""
     return h[_SINGLE_PEAK] == 1.0
+
+
+@step("floats -> bool")
+def is_increasing(h: FloatArray) -> bool:
+    """Whether h never falls."""
+    return h[_INCREASING] == 1.0
 
 
 @step("floats -> float")

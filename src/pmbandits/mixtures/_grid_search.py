@@ -6,17 +6,13 @@ import numpy as np
 
 from pmbandits._random import TIED, philox_random_words, uniform_from_word
 from pmbandits._validation import FloatArray
-from pmbandits.confidence._bounds import (
-    OPTIMISTIC,
-    fill_bernoulli_optimistic_utilities,
-    update_confidence_sets,
-    utility_bound,
-)
-from pmbandits.confidence._envelopes import has_tail_assumption
+from pmbandits.confidence._bounds import fill_bernoulli_optimistic_utilities, update_confidence_sets
+from pmbandits.confidence._envelopes import bounds_survival_pointwise, has_tail_assumption
+from pmbandits.confidence._grid_bounds import fill_grid_optimistic_utilities
+from pmbandits.estimates._grid_utility import fill_grid_utilities_by_cells
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.estimates._utility import (
     empirical_mixture_survival,
-    empirical_utility_by_cells,
     inverse_reward_counts,
     utility,
 )
@@ -30,6 +26,7 @@ from pmbandits.mixtures._index import (
 )
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
 from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, does_mix_stay_most_optimistic, is_look_ahead_due
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
@@ -40,8 +37,7 @@ def fill_grid_utilities(s: State) -> None:
     if s.storage_mode == BINARY:
         fill_binary_grid_utilities(s)
     else:
-        for g in range(s.n_grid_used):
-            s.value[g] = empirical_utility_by_cells(s, s.grid[g])
+        fill_grid_utilities_by_cells(s)
 
 
 @shared("state -> none")
@@ -118,14 +114,18 @@ def update_optimistic_grid_mixture(s: State) -> None:
     used = s.n_grid_used
     if s.storage_mode == BINARY:
         fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
-    elif s.random_ties == 0 and can_use_lazy_argmax(s, objective_that_is_optimistic(s)):
+    elif (
+        s.random_ties == 0
+        and (s.rewards >= s.lazy_resumes_at or not bounds_survival_pointwise(s))
+        and can_use_lazy_argmax(s, objective_that_is_optimistic(s))
+    ):
         set_current_grid_point(s, lazy_argmax_grid_point(s, objective_that_is_optimistic(s)))
         return
     else:
         if has_tail_assumption(s):
             postpone_next_update(s)
-        for g in range(used):
-            s.index[g] = utility_bound(s, s.grid[g], OPTIMISTIC)
+        fill_grid_optimistic_utilities(s)
+        fill_array_with(s.index_at, 0.0)  # what the lazy argmax keeps is of other values
     if is_previous_point_still_best(s.index, used, s.current_point):
         s.dirty = 0
     else:

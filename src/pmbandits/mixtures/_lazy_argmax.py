@@ -46,6 +46,7 @@ from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
+PAYING_EVALUATIONS = 3  # so many points, one by one, cost about as much as the whole grid at once
 MAX_SURVIVAL_SHIFT = 0.0625  # the chords are valid while no survival has moved further
 
 
@@ -357,6 +358,20 @@ def max_change_since_evaluation(s: State, g: int, kind: int) -> tuple[float, flo
     return fall if moved < MAX_SURVIVAL_SHIFT else np.inf, rise
 
 
+@step("state, int -> none")
+def pause_if_too_much_is_evaluated(s: State, evaluated: int) -> None:
+    """Note how many points a look has worked out; pause until a quarter more rewards are in if that is too many.
+
+    To work out the whole grid at once (``confidence/_grid_bounds.py``) takes as long as some three points one by one,
+    or a third of them where h is a table. A pause changes no decision.
+    """
+    paying = s.n_grid_used // 3 if has_table(s.h) else PAYING_EVALUATIONS
+    s.lazy_excess = max(s.lazy_excess + evaluated - paying, 0)
+    if s.lazy_excess > 2 * s.n_grid_used:
+        s.lazy_excess = 0
+        s.lazy_resumes_at = s.rewards + max(256, s.rewards // 4)
+
+
 @shared("state, int -> int")
 def lazy_argmax_grid_point(s: State, kind: int) -> int:
     """The grid point that evaluating all of them would choose.
@@ -372,7 +387,7 @@ def lazy_argmax_grid_point(s: State, kind: int) -> int:
         radius[i] = wasserstein_radius(s, i) if kind == HOLDER_BONUS else s.radius[i]
     off, each = rounding_error_of_grid_values(s)
     low, high = np.empty(used), np.empty(used)
-    best = -np.inf
+    best, evaluated = -np.inf, 0
     for g in range(used):
         if at[g] == 0.0:
             low[g], high[g] = -np.inf, np.inf
@@ -392,13 +407,15 @@ def lazy_argmax_grid_point(s: State, kind: int) -> int:
                 top = g
                 if high[g] > low[g] and (widest < 0 or high[g] - low[g] > high[widest] - low[widest]):
                     widest = g
-        if rivals == 1:
-            return top
-        if widest < 0:
+        if rivals == 1 or widest < 0:
             break
         evaluate_and_store_grid_point(s, widest, kind)
+        evaluated += 1
         low[widest] = high[widest] = last[widest] + mixture_bonus(s, s.grid[widest], radius, kind)
         best = max(best, low[widest])
+    pause_if_too_much_is_evaluated(s, evaluated)
+    if rivals == 1:
+        return top
     if before >= 0 and high[before] >= least:
         return before
     chosen, most = -1, -np.inf

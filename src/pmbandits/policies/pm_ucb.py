@@ -99,8 +99,9 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
         smallest share ε/2 of each costs up to Kε/2 of all pulls, and optimism over mixtures explores for long:
         :class:`Track` does better.
 
-    A round works out only mixtures that may have become the best. It works out the whole grid where nothing limits how
-    fast a value can change: without a Hölder pair, unless the metric is concave and the support bounded.
+    A round works out only mixtures that may have become the best, or the whole grid at once where that is faster. It
+    works out the whole grid where nothing limits how fast a value can change: without a Hölder pair, unless the metric
+    is concave and the support bounded.
 
     Examples
     --------
