@@ -48,7 +48,8 @@ def tables() -> Iterator[Table]:
 @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
 def _one_by_one(memory: int, optimistic: bool, out: np.ndarray) -> None:
     s = unpack(memory)
-    s.kl_band_built_at[:] = 0
+    if optimistic:  # one arm has a new reward
+        s.kl_band_built_at[0] = 0
     for g in range(s.n_grid_used):
         out[g] = utility_bound(s, s.grid[g], OPTIMISTIC) if optimistic else empirical_utility_by_cells(s, s.grid[g])
 
@@ -56,7 +57,8 @@ def _one_by_one(memory: int, optimistic: bool, out: np.ndarray) -> None:
 @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
 def _at_once(memory: int, optimistic: bool) -> None:
     s = unpack(memory)
-    s.kl_band_built_at[:] = 0
+    if optimistic:  # one arm has a new reward
+        s.kl_band_built_at[0] = 0
     if optimistic:
         fill_grid_optimistic_utilities(s)
     else:
