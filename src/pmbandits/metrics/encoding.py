@@ -133,8 +133,6 @@ def encode_metric(metric: Distortion) -> FloatArray:
         )
         terms.append([TABLE, 1.0, *([0.0] * _PARAMETERS)])
     extrema = [[u, float(metric(u))] for u in sorted(set(metric._critical_points()))]
-    if metric.shape == "concave":  # one is the maximum; others that a search found are beside it
-        extrema = sorted(extrema, key=lambda pair: -pair[1])[:1]
     peak = metric.shape == "concave" and len(extrema) == 1 and extrema[0][1] >= metric.maximum().value
     head = np.zeros(_HEAD)
     increasing = metric.monotonicity == "increasing"
