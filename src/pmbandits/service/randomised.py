@@ -60,16 +60,13 @@ class Draws:
             raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
         return found
 
-    def draw_arm_and_probability(self, seq: int, candidates: Iterable[int]) -> tuple[int, float]:
-        """The arm of the ask with this event number, and the probability with which it was drawn among these."""
-        weights = [(arm, self.probabilities[arm]) for arm in candidates]
-        total = sum(p for _, p in weights)
-        left = uniform_from_numbers(self.root, seq) * total
-        for arm, p in weights:
-            left -= p
-            if left < 0.0:
-                return arm, p / total
-        return weights[-1][0], weights[-1][1] / total  # rounding
+    def draw_arms(self, seqs: Iterable[int], candidates: Sequence[int]) -> list[tuple[int, float]]:
+        """The arms of the asks with these event numbers, each with the probability of its draw among the candidates."""
+        weights = np.array([self.probabilities[arm] for arm in candidates])
+        upto = np.cumsum(weights)
+        at = np.searchsorted(upto, [uniform_from_numbers(self.root, seq) * upto[-1] for seq in seqs], side="right")
+        at = np.minimum(at, weights.size - 1)  # rounding
+        return [(candidates[k], p) for k, p in zip(at.tolist(), (weights[at] / upto[-1]).tolist(), strict=True)]
 
     def explain(self, names: Sequence[str]) -> str:
         """How the next arm is found."""
@@ -81,15 +78,16 @@ class Draws:
 
     def differs_from_logged_arms(self, rows: Sequence[StoredEvent], among: Sequence[Sequence[int] | None]) -> bool:
         """Whether an arm in the log is not the one that is drawn."""
-        playing = [arm for arm, p in enumerate(self.probabilities) if p > 0.0]
-        return any(
-            row[3]
-            != self.draw_arm_and_probability(
-                row[0], playing if some is None else [k for k in some if self.probabilities[k] > 0.0]
-            )[0]
-            for row, some in zip(rows, among, strict=True)
-            if row[1] == ASK
-        )
+        asks: dict[tuple[int, ...] | None, list[StoredEvent]] = {}  # by the arms that they are among
+        for row, some in zip(rows, among, strict=True):
+            if row[1] == ASK:
+                asks.setdefault(None if some is None else tuple(some), []).append(row)
+        for arms, of_these in asks.items():
+            choice = range(len(self.probabilities)) if arms is None else arms
+            drawn = self.draw_arms((row[0] for row in of_these), [k for k in choice if self.probabilities[k] > 0.0])
+            if any(row[3] != arm for row, (arm, _) in zip(of_these, drawn, strict=True)):
+                return True
+        return False
 
 
 def probabilities_event_data(policy: Policy) -> str:

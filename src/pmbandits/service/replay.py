@@ -106,7 +106,7 @@ class PolicyReplay:
         if self.draws is None:
             return ask_with_propensities(self.policy, n, among, self._propensity)
         candidates = self.draws.candidates(self.policy, among)
-        drawn = [self.draws.draw_arm_and_probability(self.seen + k, candidates) for k in range(1, n + 1)]
+        drawn = self.draws.draw_arms(range(self.seen + 1, self.seen + n + 1), candidates)
         for arm, _ in drawn:
             self.policy.asked(arm)
         return drawn
