@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.advice import report, sentences
@@ -172,3 +173,17 @@ def test_amounts_are_written_as_people_write_them() -> None:
     advice = pmb.advise({"a": rng.gamma(2, 6e3, 400), "b": rng.gamma(2, 9e3, 400)}, "mean", measured_in="€")
     text = str(advice) + report.html_page(advice) + report.markdown_report(advice)
     assert "e+0" not in text and f"{np.mean(advice.arms[1].mean):,.0f}" in text
+
+
+def test_an_arm_that_could_not_be_compared_is_put_where_it_stands() -> None:
+    curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
+    data = {"a": curve, "b": curve + 2.0, "top": [9.0, 9.5, 9.1], "middle": [0.9, 1.0, 1.2]}
+    advice = pmb.advise(data)
+    assert "top (9.20) looks best, but it has too few rewards." in advice.reason
+    assert "middle (1.03) comes between them, but it has too few rewards." in advice.reason
+    wild = pmb.advise({"a": curve, "b": curve + 2.0, "wild": np.append(curve[:99], 480.0) - 9.0})
+    assert wild.decision.kind == "choose" and wild.outlook.startswith("To compare wild as well, more rewards")
+
+
+def test_one_number_is_written_in_one_way() -> None:
+    assert NumberFormat(2)(5.845) == NumberFormat(2)(np.nextafter(5.845, 0)) == NumberFormat(2)(np.nextafter(5.845, 9))

@@ -330,3 +330,16 @@ def test_more_choices_are_those_of_advise_and_what_was_noticed_has_a_button(ask:
     for words in ("--same-names", "--by country", "--matters 0.1", "--measured-in", "--where"):
         assert words in command
     assert "compared itself" in ask("/read", 400, **asked, by="arm")["error"]
+
+
+def test_propensities_weight_the_rows_as_in_advise(ask: Ask, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"ad": rng.choice(["a", "b"], 300), "p": rng.uniform(0.2, 0.8, 300).round(3)})
+    table["revenue"] = rng.exponential(3, 300).round(2) * table["p"]
+    path = tmp_path / "log.csv"
+    table.to_csv(path, index=False)
+    number = _drop(ask, "log.csv", path.read_text())["table"]
+    ask("/read", table=number, arm="ad", reward="revenue", propensity="p", wide=False)
+    found = ask("/look", table=number, metric="mean")
+    wanted = {a.name: a.mean for a in pmb.advise(path, arm="ad", reward="revenue", propensity="p").arms}
+    assert {row["name"]: row["worth"] for row in found["arms"]} == pytest.approx(wanted, rel=1e-6)

@@ -37,7 +37,7 @@ class NumberFormat:
             return "not known"
         if 0.0 < abs(value) < 0.5 * 10.0**-_MOST_DECIMALS or abs(value) >= 1e15:
             return f"{value:.3g}".replace("-", "−")
-        text = f"{value:,.{self.decimals}f}".replace("-", "−")
+        text = f"{float(f'{value:.12g}'):,.{self.decimals}f}".replace("-", "−")  # rounding errors decide no digit
         return text if any(digit in text for digit in "123456789") else "0"
 
     def text_with_unit(self, value: float) -> str:

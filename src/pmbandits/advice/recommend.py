@@ -137,7 +137,8 @@ def advise(
         rewards are taken for this; ``()`` counts every number.
     same_names : whether names that differ only in capital letters, spaces or signs are one arm.
     distinct : whether rows of a file that are exact copies of others are counted once.
-    measured_in : the unit of the rewards, for sentences and tables, such as ``"minutes"``; ``currency`` is one, too.
+    measured_in : the unit of the rewards, for sentences and tables, such as ``"minutes"``; ``currency`` is one,
+        too, and so is a known one in brackets in the name of the column, such as "wait (min)".
     decimal, thousands, currency : how numbers are written in text, such as ``decimal=","``, ``thousands="."`` and
         ``currency="€"``. They are found by themselves where they can mean nothing else.
     support : where rewards can lie, if you know it. "Surely" is said only if you declare it, or if all rewards are 0 or
@@ -256,19 +257,10 @@ def advise_on_problem(
     apart = tuple(checks.arms_apart_in_time(log))
     found: list[tuple[Evidence, dict[str, ShadowPrice]]]
     if constraints is None:
+        heavy = [[tail.arm for tail in _heavy_tails_that_matter(tails, m)] for m in metrics]
         found = [
-            (
-                compute_evidence(
-                    m,
-                    problem,
-                    alpha / len(metrics),
-                    matters,
-                    [t.arm for t in _heavy_tails_that_matter(tails, m)],
-                    apart,
-                ),
-                {},
-            )
-            for m in metrics
+            (compute_evidence(m, problem, problem.alpha, matters, arms, apart), {})
+            for m, arms in zip(metrics, heavy, strict=True)
         ]
     else:
         found = [compute_evidence_constrained(m, problem, constraints) for m in metrics]

@@ -88,15 +88,15 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     more = f"{size} better than {rival}{alone}{between}"
     against = f"it has {written.text_with_unit(advice.score)}" if alone else f"{ours} against {written(values[0])}"
     between_them = "".join(
-        f" {arm_label(name, advice.log.arm_column)} ({score_of_arm}) comes between them, but {why}."
-        for name, score_of_arm, why in arms_left_out_between(advice)
+        f" {arm_label(name, advice.log.arm_column)} ({score_of_arm}) {place}, but {why}."
+        for name, score_of_arm, place, why in arms_left_out_between(advice)
     )
     matters = _does_difference_matter_text(advice, found, written)
     return f"By the {score}, {what} is {more}: {against}{smaller}.{between_them}{matters}"
 
 
-def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str]]:
-    """Arms that score more than the one compared with, but could not be compared: names, scores, and why."""
+def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str, str]]:
+    """Arms that score more than the one compared with, but could not be compared: names, scores, place, and why."""
     found, outliers = advice.decision.difference, {}
     for caveat in advice.decision.caveats:
         if caveat.kind == "outlier":
@@ -110,7 +110,8 @@ def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str]]:
         if utilities[k] > utilities[advice.names.index(found.rival)] and arm.share == 0.0:
             why = "it has too few rewards" if k in advice.evidence.few else "a few of its rewards decide that"
             why = f"one of its rewards ({outliers[arm.name]}) decides that" if arm.name in outliers else why
-            out.append((arm.name, number_format(advice)(arm.utility), why))
+            place = "looks best" if utilities[k] > advice.evidence.apparent else "comes between them"
+            out.append((arm.name, number_format(advice)(arm.utility), place, why))
     return out[:2]
 
 
@@ -160,7 +161,7 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     """Which arms are beaten, and which could still be as good."""
     decision = advice.decision
     if advice.censored:
-        return "But some of these times were still going on, so it can look so without being true."
+        return "But some of these times were still going on, so this comparison can mislead."
     if advice.sure != "unclear":
         return "That is beyond chance over the whole time, but rewards changed over time."
     if advice.limits is not None:
@@ -187,7 +188,7 @@ def _why_arms_are_tied_text(advice: Advice) -> str:
         return said
     rows = "Every reward is" if share == 1.0 else f"At least {floor(100 * share):d} % of the rewards of each are"
     looks = "" if share == 1.0 or advice.metric.shape == "linear" else ", and this preference looks at no others"
-    return f"{said} {rows} {written(value)}{looks}."
+    return f"{said} {rows} {plain_number(value)}{looks}."
 
 
 def price_sentence(advice: Advice) -> str:
@@ -235,9 +236,10 @@ def next_step_sentences(advice: Advice) -> str:
         return f"{needed}{more} would settle {it} in about 8 of 10 cases; {rough}."
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
-        return (
-            f"More rewards of {names} are needed first: a few decide how {names} compare{'s' * (len(step.arms) == 1)}."
-        )
+        compare = f"a few decide how {names} compare{'s' * (len(step.arms) == 1)}"
+        if advice.decision.kind == "choose":
+            return f"To compare {names} as well, more rewards are needed: {compare}."
+        return f"More rewards of {names} are needed first: {compare}."
     if step.kind == "more of some arms":
         counts = ", ".join(
             f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units_text(advice, n)}" for n in step.arms[:4]
@@ -254,12 +256,14 @@ def next_step_sentences(advice: Advice) -> str:
 
 def _more_rewards_text(advice: Advice, more: dict[str, int]) -> str:
     counts, names = set(more.values()), list(more)
+    rows = advice.log.kept_rows
+    new = ", from new units" if rows is not None and rows.unit is not None else ""
     if len(counts) == 1:
         arms = f"{'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
-        return f"About {counts.pop():,} more rewards of {arms}"
+        return f"About {counts.pop():,} more rewards of {arms}{new}"
     parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in list(more.items())[:4]]
     rest = f", and so on for all {len(more)}" if len(more) > 4 else ""
-    return f"More rewards (about {', '.join(parts)}{rest})"
+    return f"More rewards (about {', '.join(parts)}{rest}){new}"
 
 
 def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:

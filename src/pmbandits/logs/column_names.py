@@ -50,6 +50,11 @@ _SHORT_TIMES = frozenset(
     answer reaction down resolution shipping commute""".split()  # noqa: SIM905
 )
 
+_UNITS = frozenset(
+    """€ $ £ ¥ ₹ % EUR USD GBP CHF ct k€ T€ ms s sec secs seconds min mins minutes h hrs hours days weeks months years
+    mm cm m km g kg t l MB GB kWh °C points Minuten Stunden Tage Wochen Monate Jahre Punkte""".split()  # noqa: SIM905
+)
+
 
 def words_of_name(name: str) -> list[str]:
     """The words of which a name consists, in small letters.
@@ -58,6 +63,16 @@ def words_of_name(name: str) -> list[str]:
     (['arr', 'delay', 'min'], ['erlös'])
     """
     return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])", " ", name).lower())
+
+
+def unit_in_name(column: str) -> str:
+    """The unit that stands in brackets at the end of a column's name; empty if there is none.
+
+    >>> unit_in_name("wait (min)"), unit_in_name("Erlös [€]"), unit_in_name("sales (net)"), unit_in_name("reward")
+    ('min', '€', '', '')
+    """
+    found = re.search(r"[(\[]([^()\[\]]+)[)\]]$", column.strip())
+    return found[1].strip() if found and found[1].strip() in _UNITS else ""
 
 
 def sounds_like_loss(column: str) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pmbandits import _validation
 from pmbandits._extras import import_optional
 from pmbandits._validation import FloatArray
+from pmbandits.logs.column_names import unit_in_name
 from pmbandits.logs.columns import ReadSettings, select_columns
 from pmbandits.logs.files import OpenProgress, collect_record_batches, read_file
 from pmbandits.logs.findings import Finding, check_rewards, likely_codes_for_missing
@@ -76,7 +77,7 @@ def read_log(
         findings=(*assumed, *log.findings, *check_rewards(log)),
         arm_column=settings.arm or "arm" if named else "",
         reward_column=settings.reward or "reward" if named else "",
-        measured_in=settings.measured_in or settings.currency,
+        measured_in=settings.measured_in or settings.currency or unit_in_name(settings.reward or ""),
     )
 
 

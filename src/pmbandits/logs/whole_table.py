@@ -139,10 +139,11 @@ def _check_duplicates(header: list[str], table: Any, settings: ReadSettings) -> 
     keys = [header[k] for k in others if pc.count_distinct(distinct.column(k)).as_py() == distinct.num_rows]
     if not keys:
         return []
+    are = "are exact copies" if copies > 1 else "is an exact copy"
     return [
         Finding(
             "duplicates",
-            f"{copies:,} of {table.num_rows:,} rows are exact copies of others, also in “{keys[0]}”.",
+            f"{copies:,} of {table.num_rows:,} rows {are} of others, also in “{keys[0]}”.",
             "They were counted.",
             "To count each of them once: --distinct (distinct=True in Python).",
         )
