@@ -255,7 +255,7 @@ def test_registered_policies_start_with_the_numbers_that_they_declare() -> None:
 
 
 def test_layouts_that_are_kept_take_little_memory() -> None:
-    # A policy that is read while rewards come in needs a new one each time: a service grew by 28 MB in half an hour.
+    # A policy that is read while rewards come in needs a new one each time: a service kept up to 28 MB of them.
     def ask_for_sizes(first: int) -> None:
         for n in range(first, first + 100):
             memory_layout_for(*(n if name == "n_radii" else 2 for name in SIZES))
