@@ -8,12 +8,13 @@ from pmbandits.confidence.betting import BETS, SPREAD
 from pmbandits.confidence.cvar_betting import Corner
 
 
-def money(payments: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """For each q (a column), what the bets against a mean of at most ``mean`` have won, one payment after the other."""
-    pots = np.repeat(SPREAD[:, None], mean.size, axis=1)
+def money(payments: np.ndarray, mean: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """What the bets against means of at most ``mean`` have won after each payment (rows), for each q (columns)."""
+    pots, won = SPREAD[:, None] * shares, []
     for y in payments:
         pots = np.minimum(pots * (1 - BETS[:, None] + BETS[:, None] * y / mean), 1e200)
-    return np.asarray(pots.sum(axis=0))
+        won.append(pots.sum(axis=0))
+    return np.array(won)
 
 
 def grid() -> dict[float, float]:
@@ -32,8 +33,8 @@ def grid() -> dict[float, float]:
 def refuted_from_below(x: np.ndarray, corner: Corner, m: float, delta: float, shares: dict[float, float]) -> bool:
     """Whether the bets on all q together have refuted that U is at most m."""
     q, slope = np.array(list(shares)), corner.b - corner.a
-    won = money(corner.a * x[:, None] + slope * np.minimum(x[:, None], q), m + slope * corner.place * q)
-    return float(won @ list(shares.values())) >= 2 / delta
+    y, mean = corner.a * x[:, None] + slope * np.minimum(x[:, None], q), m + slope * corner.place * q
+    return bool(money(y, mean, np.array(list(shares.values())))[-1].sum() >= 2 / delta)
 
 
 def refuted_from_above(x: np.ndarray, corner: Corner, m: float, delta: float, q: np.ndarray) -> bool:
@@ -41,5 +42,5 @@ def refuted_from_above(x: np.ndarray, corner: Corner, m: float, delta: float, q:
     slope = corner.b - corner.a
     mean = corner.a + slope * (1 - corner.place) * q - m
     q, mean = q[mean > 0], mean[mean > 0]
-    won = money(corner.a * (1 - x[:, None]) + slope * np.maximum(q - x[:, None], 0.0), mean)
-    return bool((won >= 2 / delta).all())
+    y = corner.a * (1 - x[:, None]) + slope * np.maximum(q - x[:, None], 0.0)
+    return bool((money(y, mean, np.ones(q.size))[-1] >= 2 / delta).all())
