@@ -42,12 +42,15 @@ def test_a_unit_is_forgotten_and_its_name_is_nowhere(tmp_path: Path) -> None:
     with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
         served.post("/shop/ask", {"unit": "secret/me@example.com"})
-        served.post("/shop/ask", {"unit": "another"})
+        served.post("/shop/ask", {"unit": "secret/me@example.com", "key": "1", "among": ["A", "B"]})
+        served.post("/shop/ask", {"unit": "another", "key": "2"})
+        assert served.refused("/shop/ask", {"unit": "somebody", "key": "2"})[0] == 409
         before = rows(served)
-        for count in (1, 0):
+        for count in (2, 0):  # the unit, and the key of its request: a digest that others could guess is in it
             found = served.send("DELETE", "/v1/experiments/shop/unit?unit=secret%2Fme%40example.com")
             assert found.json() == {"deleted": count}
-        assert rows(served) == {**before, "units": 1}
+        assert rows(served) == {**before, "units": 1, "requests": 1}
+        assert served.send("DELETE", "/v1/experiments/shop/unit?unit=%00").status_code == 422
         assert "secret" not in served.send("GET", "/v1/audit").text
 
 

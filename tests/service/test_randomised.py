@@ -96,7 +96,7 @@ def test_played_shares_come_to_the_mixture_and_the_log_evaluates_other_policies(
     wanted = np.array([arm["wanted"] for arm in state["arms"]])
     assert np.abs(played - wanted).max() < 0.15
     assert 0 < sum(row["kind"] == "probabilities" for row in log) <= 60
-    assert state["sample_ratio"]["alarm"] is False
+    assert state["sample_ratio"]["p_value"] > 1e-5  # drawn by chance: an alarm at .01 is possible
 
 
 def test_every_process_draws_the_same_also_after_a_saved_policy(tmp_path: Path) -> None:

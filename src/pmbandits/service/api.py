@@ -56,6 +56,7 @@ from pmbandits.service.store import ExperimentRecord, check_name, iso_utc, now_m
 
 log = logging.getLogger("pmbandits.service")
 DAY = 86_400_000  # milliseconds
+_NO_NULL = r"^[^\x00]*$"  # the one character that PostgreSQL cannot keep in a text
 MAX_IMPORT_MEMORY = 1 << 30  # bytes of memory that an imported policy may take
 
 
@@ -211,7 +212,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     @app.delete("/v1/experiments/{name}/unit", tags=["experiments"])
     async def delete_unit(
         name: str,
-        unit: Annotated[str, Query(min_length=1, max_length=200)],
+        unit: Annotated[str, Query(min_length=1, max_length=200, pattern=_NO_NULL)],
         key: Annotated[keys.Key, require_scope("admin")],
     ) -> Any:
         """Delete what is kept of a unit (a user, say): which arm it was given. Its rewards stay, without its name."""
@@ -230,7 +231,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def audit(
         key: Annotated[keys.Key, require_scope("admin")],
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+        before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
         found = await asyncio.to_thread(service.store.audit_entries, limit, before)
@@ -272,7 +273,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
 
     @app.delete("/v1/keys", tags=["keys"])
     async def revoke_key(
-        id: Annotated[str, Query(max_length=100)], key: Annotated[keys.Key, require_scope("admin")]
+        id: Annotated[str, Query(max_length=100, pattern=_NO_NULL)], key: Annotated[keys.Key, require_scope("admin")]
     ) -> Any:
         """Make a key invalid: all processes know it after a second at most."""
         await asyncio.to_thread(

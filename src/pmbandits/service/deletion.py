@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from pmbandits.service import schema
+from pmbandits.service.events import request_digest
 from pmbandits.service.store import ExperimentRecord, Store
 
 _TABLES = (schema.events, schema.requests, schema.units, schema.snapshots, schema.points)
@@ -34,9 +35,14 @@ def delete_experiment(store: Store, name: str, who: str) -> None:
 
 
 def delete_unit(store: Store, record: ExperimentRecord, unit: str, who: str) -> int:
-    """Delete what is kept of a unit; return how many rows that were. The audit trail does not name it."""
-    table = schema.units
-    return _delete_rows_with_audit(store, record, who, "delete unit", [delete(table).where(table.c.unit == unit)])
+    """Delete what is kept of a unit; return how many rows that were. The audit trail does not name it.
+
+    Keys of its requests go too: whoever guesses its name could see from their digests which tickets were its.
+    """
+    units, requests = schema.units, schema.requests
+    named = requests.c.what.endswith(request_digest("unit", unit))
+    works = [delete(units).where(units.c.unit == unit), delete(requests).where(named)]
+    return _delete_rows_with_audit(store, record, who, "delete unit", works)
 
 
 def delete_older_units_and_keys(store: Store, record: ExperimentRecord, seconds: float, who: str) -> int:

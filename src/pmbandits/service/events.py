@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -25,6 +26,11 @@ StoredEvent = tuple[int, int, int | None, int | None, float | None, str | None, 
 
 _encode = msgspec.msgpack.Encoder().encode
 MAX_EVENTS_BEHIND = 2_000  # events that are taken in while others wait; who is further behind reads without the lock
+
+
+def request_digest(*parts: Any) -> str:
+    """What a key of a request stands for, in 16 letters, so that the same key is refused for something else."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def chain_digest(before: int, events: Sequence[NewEvent]) -> int:

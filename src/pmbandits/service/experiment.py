@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
@@ -29,6 +28,7 @@ from pmbandits.service.events import (
     StoredEvent,
     WriteBatch,
     chain_digest,
+    request_digest,
 )
 from pmbandits.service.messages import Ask, Asked, AskedMany, Tell, Told
 from pmbandits.service.replay import PolicyReplay
@@ -165,7 +165,9 @@ class LiveExperiment:
     def ask(self, request: Ask, batch: WriteBatch) -> Asked | AskedMany:
         """The next arm or arms, and their tickets."""
         n = 1 if request.n is None else request.n
-        what = _request_digest("ask", request.n, request.among, request.unit) if request.key is not None else ""
+        what = request_digest("ask", request.n, request.among) if request.key is not None else ""
+        if request.key is not None and request.unit is not None:
+            what += request_digest("unit", request.unit)  # at the end, so that it can be found when the unit is deleted
         if request.key is not None:
             before = self.keys.get(request.key)
             if before is not None:
@@ -219,7 +221,7 @@ class LiveExperiment:
         first, what = self.replay.seen + 1, ""
         if request.key is not None:
             named = _tickets_of_request(request) or _arms_of_request(request)
-            what = _request_digest("tell", list(named), list(rewards), *([True] if request.correct else []))
+            what = request_digest("tell", list(named), list(rewards), *([True] if request.correct else []))
             before = self.keys.get(request.key)
             if before is not None:
                 self._check_same_request(request.key, before, what)
@@ -437,7 +439,3 @@ def _check_in_support(support: Support | None, rewards: Sequence[float]) -> None
                 "stored. That was declared when the experiment was created, and cannot be changed. Send a reward "
                 f"that lies inside{cut if isinstance(support, Interval) else ''}, or create another experiment.",
             )
-
-
-def _request_digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
