@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -443,6 +445,50 @@ def test_a_process_that_was_told_to_stop_ends_at_the_last_moment() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "it ends now" in done.stderr and time.monotonic() - began < 50
     assert processes.LAST_MOMENT == 25.0
+
+
+def test_a_process_ends_when_told_while_it_makes_its_application(tmp_path: Path) -> None:
+    code = f"""if True:
+        import time
+        from pmbandits.service import run
+        from pmbandits.service.settings import Settings
+
+        def slowly(settings):
+            print("begun", flush=True)
+            until = time.monotonic() + 60
+            while time.monotonic() < until:
+                time.sleep(0.1)
+
+        run.create_app = slowly
+        run.serve(Settings(store="sqlite:///{tmp_path / "store.db"}", port={_free_port()}))
+    """
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(10) == -signal.SIGTERM
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_processes_that_do_not_stop_are_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert processes.LAST_MOMENT_OF_WORKERS == 20.0
+    monkeypatch.setattr(processes, "LAST_MOMENT_OF_WORKERS", 0.5)
+    supervisor = processes.Supervisor.__new__(processes.Supervisor)  # it would take over the signals of this process
+    children = [multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,)) for _ in range(2)]
+    supervisor.processes = [SimpleNamespace(process=child, pid=k) for k, child in enumerate(children)]  # type: ignore[misc]
+    for child in children:
+        child.start()
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGSTOP)  # it does not notice anything
+    began = time.monotonic()
+    supervisor.join_all()
+    assert time.monotonic() - began < 30
+    assert [child.exitcode for child in children] == [-signal.SIGKILL] * 2
+    assert caplog.text.count("it is killed now") == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")

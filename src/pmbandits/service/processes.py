@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any
 
-from uvicorn import Config
+import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from pmbandits.service import prometheus
 
 log = logging.getLogger("pmbandits.service")
 LAST_MOMENT = 25.0  # seconds after which a process that was told to stop ends, whatever it waits for
+LAST_MOMENT_OF_WORKERS = 20.0  # seconds after which the process that started others kills them
 ORPHAN_SECONDS = 2.0  # that a process goes on without the one that started it: somebody else needs the port
 
 
@@ -74,10 +75,22 @@ def stop_when_parent_is_gone() -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
+class Config(uvicorn.Config):
+    """What the server needs to know; a signal ends a process at once also while it imports and makes the application.
+
+    The server takes signals from before that on, and looks at them when it has started, which may be a minute later.
+    """
+
+    def load(self) -> None:
+        """Import and make the application."""
+        with with_default_signal_handlers():
+            super().load()
+
+
 class Supervisor(Multiprocess):
     """Starts the processes, and replaces one that dies, which it says."""
 
-    def __init__(self, config: Config, sockets: list[Any], counters: str) -> None:
+    def __init__(self, config: uvicorn.Config, sockets: list[Any], counters: str) -> None:
         super().__init__(config, sockets)
         self._counters = counters  # the folder in which processes count
 
@@ -92,6 +105,16 @@ class Supervisor(Multiprocess):
                 )
                 if old.pid is not None:
                     prometheus.drop_gauges_of_process(self._counters, old.pid)
+
+    def join_all(self) -> None:
+        """Wait until all processes have ended; kill those that do not, by which nothing acknowledged is lost."""
+        until = time.monotonic() + LAST_MOMENT_OF_WORKERS
+        for one in self.processes:
+            one.process.join(max(until - time.monotonic(), 0.0))
+            if one.process.is_alive():
+                log.error("process %s was told to stop %g s ago; it is killed now", one.pid, LAST_MOMENT_OF_WORKERS)
+                one.process.kill()
+                one.process.join()
 
 
 def _how_process_ended(code: int | None) -> str:

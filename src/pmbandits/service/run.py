@@ -13,7 +13,7 @@ import uvicorn
 from pmbandits.service.api import create_app
 from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
-from pmbandits.service.processes import Supervisor, stop_when_parent_is_gone
+from pmbandits.service.processes import Config, Supervisor, stop_when_parent_is_gone
 from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
 from pmbandits.service.request_log import configure_process_log, with_opentelemetry_traces
 from pmbandits.service.settings import Settings
@@ -41,7 +41,7 @@ def check_address_and_store(settings: Settings) -> None:
 def serve(settings: Settings) -> None:
     """Serve until somebody stops it. The port opens when everything is warm; a process that dies is replaced."""
     os.environ[_SETTINGS_VARIABLE] = json.dumps(dataclasses.asdict(settings))
-    config = uvicorn.Config(
+    config = Config(
         "pmbandits.service.run:app", factory=True, host=settings.host, port=settings.port, workers=settings.processes,
         access_log=False, log_level="error", server_header=False, proxy_headers=False, lifespan="on",
         timeout_keep_alive=75, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=10, ws="none",
