@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 from sqlalchemy import event
 
 from pmbandits.service import events as kinds
+from pmbandits.service import keys
 from tests.service.replaying import replayed, rows_of, same
 from tests.service.serving import SHOP, Served, serving
 from tests.service.test_processes import policy_of
+from tests.service.test_reader_threads import hang_up_at_once
 
 DAY = 86_400
 
@@ -125,6 +129,53 @@ def test_a_ticket_that_is_told_at_the_last_moment_keeps_its_reward(
         monkeypatch.setattr(one.service.overdue_tickets, "overdue_tickets", slowly)
         assert expire(one) == [1, 3]
         same(policy_of(one, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
+
+
+def test_many_that_expire_tickets_of_an_experiment_keep_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tmp_path / "store.db", open=False) as served:
+        admin = keys.create_key_in_store(served.service.store, ["admin"], None, "", "test")
+        for name in ("shop", "other"):
+            served.post("", SHOP | {"name": name}, key=admin)
+        key = keys.create_key_in_store(served.service.store, ["tell"], ["shop"], "", "test")
+        let_go, calls, find = threading.Event(), list[int](), served.service.overdue_tickets.overdue_tickets
+
+        def slowly(exp: int, seconds: float, most: int) -> list[int]:
+            calls.append(exp)
+            assert exp != 1 or let_go.wait(30)
+            return find(exp, seconds, most)
+
+        monkeypatch.setattr(served.service.overdue_tickets, "overdue_tickets", slowly)
+        body = {"seconds": DAY, "reward": 0}
+        for _ in range(20):  # who has hung up leaves the queue
+            hang_up_at_once(served, "/v1/experiments/shop/expire", key, "POST", json.dumps(body).encode())
+        assert calls == [1]
+
+        async def send_many() -> list[Any]:
+            return [
+                asyncio.ensure_future(
+                    served.client.post(
+                        "/v1/experiments/shop/expire", json=body, headers={"authorization": f"Bearer {key}"}
+                    )
+                )
+                for _ in range(10)
+            ]
+
+        sent = served.wait(send_many())
+        assert served.post("/other/expire", body, key=admin) == {"tickets": [], "more": False}
+        served.post("/other/arms", {"do": "pause", "arm": "B"}, key=admin)
+        assert served.send("GET", "/metrics", key=admin).status_code == 200
+        assert calls == [1, 2]
+        let_go.set()
+
+        async def answers() -> list[Any]:
+            return await asyncio.gather(*sent)
+
+        found = sorted(served.wait(answers()), key=lambda one: one.status_code)
+        assert [one.status_code for one in found] == [200] * 2 + [429] * 8
+        assert found[-1].headers["retry-after"] == "1" and "already" in found[-1].json()["error"]
+        assert served.post("/shop/expire", body, key=key)["tickets"] == []
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:

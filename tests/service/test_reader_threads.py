@@ -57,12 +57,12 @@ class SlowState:
         monkeypatch.setattr(reading, "experiment_state", slow)
 
 
-def hang_up_at_once(served: Served, path: str, key: str) -> None:
+def hang_up_at_once(served: Served, path: str, key: str, method: str = "GET", body: bytes = b"") -> None:
     """Send a request, and close the connection when it has been sent."""
-    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
              "headers": [(b"authorization", b"Bearer " + key.encode())], "http_version": "1.1", "scheme": "http",
              "server": ("127.0.0.1", 8000), "client": ("127.0.0.1", 1), "root_path": ""}  # fmt: skip
-    sent = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    sent = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Any:
         await asyncio.sleep(0.01)

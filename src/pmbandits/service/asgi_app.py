@@ -139,8 +139,10 @@ class AsgiApp:
             await send(message)
 
         work = self.fallback_app(scope, buffered_receive, send_with_security_headers)
+        # Of what writes, only looking for old tickets takes long, and a transaction is never left half done.
+        method = scope["method"]
         try:
-            if scope["method"] != "GET":
+            if method != "GET" and not (method == "POST" and scope["path"].endswith("/expire")):
                 await work
             elif not await finished_before_hang_up(work, receive):
                 status = status or 499  # as web servers call it
@@ -169,7 +171,7 @@ class AsgiApp:
 
 
 async def finished_before_hang_up(work: Awaitable[None], receive: Receive) -> bool:
-    """Answer a request that only reads, and return True; if the client hangs up before, no more is done for it."""
+    """Answer a request, and return True; if the client hangs up before, no more is begun for it."""
 
     async def hang_up() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""Threads that work out what is read: of each key and of each experiment one thing at a time."""
+"""Threads for what takes long to look for or to work out: of each key and of each experiment one thing at a time."""
 
 from __future__ import annotations
 

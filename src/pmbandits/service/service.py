@@ -7,6 +7,7 @@ import gc
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -51,6 +52,7 @@ PROGRESS_SECONDS = 5.0  # seconds between two lines that say what a start is bus
 LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
 READ_SECONDS = 180.0  # until who reads is sent away; the first one may have to wait until code is compiled
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
+MAX_EXPIRING = 2  # requests that expire tickets of an experiment: one is worked on, and one waits
 MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
@@ -69,7 +71,8 @@ class Service:
         self._look_task: asyncio.Task[None] | None = None
         self._compiling = asyncio.Semaphore(1)  # it takes a whole core
         self._control_threads = ThreadPoolExecutor(2, thread_name_prefix="control")
-        self._reader_threads = ReaderThreads()
+        self._reader_threads, self._expiry_threads = ReaderThreads(), ReaderThreads()
+        self._expiring: Counter[str] = Counter()  # requests that look for old tickets, by their experiment
         self.history_writer: HistoryWriter
         self.overdue_tickets: OverdueTickets
         self.alarms: ChangeAlarms
@@ -140,14 +143,18 @@ class Service:
         )
 
     async def read_in_thread(self, key: Key, experiment: str, work: Callable[[], T]) -> T:
-        """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result.
+        """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result."""
+        return await self._run_in_turn(self._reader_threads, key.id, experiment, work)
+
+    async def _run_in_turn(self, threads: ReaderThreads, key: str, experiment: str, work: Callable[[], T]) -> T:
+        """Run what a key wants of an experiment in a thread, when it is its turn; its result.
 
         Who waits for too long is sent away. Work that has begun cannot be ended: it keeps the place of its key and of
         its experiment until it is done, and no other.
         """
 
         async def read() -> T:
-            return await self._wait_while_store_answers(await self._reader_threads.start_work(key.id, experiment, work))
+            return await self._wait_while_store_answers(await threads.start_work(key, experiment, work))
 
         try:
             return await asyncio.wait_for(read(), READ_SECONDS)
@@ -202,6 +209,7 @@ class Service:
         with suppress(TimeoutError):  # the store is away, or its disk is stuck
             await asyncio.wait_for(self.key_cache.stop(), STOP_SECONDS)
         self._reader_threads.close()
+        self._expiry_threads.close()
         self._control_threads.shutdown(wait=False, cancel_futures=True)
         self.group_commit.transaction.close()
         self.store.close()
@@ -371,9 +379,25 @@ class Service:
             support.check([reward])
         except ValueError as error:
             raise Refused(422, str(error)) from None
-        found = await self.run_in_thread(
-            lambda: self.overdue_tickets.overdue_tickets(live.record.id, seconds, self.settings.batch)
-        )
+        if self._expiring[name] >= MAX_EXPIRING:
+            raise Refused(429, f"tickets of {name} are being expired already; try again when that is done.")
+        self._expiring[name] += 1
+        try:
+            found = await self._run_in_turn(
+                self._expiry_threads,
+                who,
+                name,
+                lambda: self.overdue_tickets.overdue_tickets(live.record.id, seconds, self.settings.batch),
+            )
+            return await self._expire_tickets(live, found, seconds, reward, who)
+        finally:
+            self._expiring[name] -= 1
+            if not self._expiring[name]:
+                del self._expiring[name]
+
+    async def _expire_tickets(
+        self, live: LiveExperiment, found: list[int], seconds: float, reward: float, who: str
+    ) -> dict[str, Any]:
         about = Tell(tickets=found) if found else None
         late = await self.group_commit.run_admin_action(
             live, lambda batch: live.expire(found, reward, seconds, who, batch), about
