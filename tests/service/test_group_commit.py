@@ -15,7 +15,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.engine.ticket_methods import propensity_of_chosen_arm
-from pmbandits.service import experiment, warmup
+from pmbandits.service import experiment, group_commit, keys, warmup
 from pmbandits.service import service as service_module
 from tests.service.replaying import replayed, rows_of
 from tests.service.serving import SHOP, Served, serving
@@ -383,6 +383,49 @@ def test_what_one_request_may_cost_is_bounded(service: Served, shop: str, monkey
     body = {"tickets": tickets, "rewards": [0] * 10, "correct": True}
     assert service.refused(f"{shop}/tell", body)[0] == 413
     assert service.post(f"{shop}/tell", {**body, "tickets": tickets[:5], "rewards": [0] * 5})["corrected"] == 5
+
+
+@pytest.mark.parametrize("what", ["asks", "unknown tickets"])
+def test_large_requests_of_one_key_keep_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(group_commit, "MAX_TURN_EVENTS", 500)
+    monkeypatch.setattr(group_commit, "EQUAL_SHARE", 50)
+    done: list[str] = []
+    with serving(tmp_path / "store.db", open=False) as served:
+        admin, greedy, modest = (
+            keys.create_key_in_store(served.service.store, scopes, None, "", "test")
+            for scopes in (["admin"], ["ask", "tell"], ["ask"])
+        )
+        for name in ("big", "small"):
+            served.post("", {**SHOP, "name": name, "policy": "uniform"}, key=admin)
+        turns = served.service.metrics.turns
+
+        async def send(path: str, body: dict[str, Any], key: str, note: str) -> Any:
+            headers = {"authorization": f"Bearer {key}"}
+            found = await served.client.post(f"/v1/experiments/{path}", json=body, headers=headers)
+            done.append(note)
+            return found.status_code, found.json()
+
+        async def send_all() -> list[Any]:
+            unknown = {"tickets": list(range(1_000_000, 1_000_500)), "rewards": [1] * 500}
+            path, body = ("big/ask", {"n": 500}) if what == "asks" else ("big/tell", unknown)
+            large = [send(path, body, greedy, "large") for _ in range(20)]
+            return await asyncio.gather(
+                *large, *(send(f"{name}/ask", {}, modest, "other") for name in ("small", "big") for _ in range(20))
+            )
+
+        found = served.wait(send_all())
+        assert {status for status, _ in found[20:]} == {200}
+        before = done[: max(k for k, note in enumerate(done) if note == "other")].count("large")
+        assert before <= 3, "the others waited for three transactions at most"
+        assert served.service.metrics.turns - turns >= 20, "each large request had a transaction of its own"
+        if what == "asks":
+            tickets = [ticket for _, body in found[:20] for ticket in body["tickets"]]
+            tickets += [body["ticket"] for _, body in found[40:]]
+            assert sorted(tickets) == list(range(1, 10_021))
+        else:
+            assert {status for status, _ in found[:20]} == {404}
 
 
 @pytest.mark.parametrize("way", ["takes too long", "client hangs up", "one after the other"])

@@ -99,7 +99,7 @@ class AsgiApp:
             request: Ask | Tell = (_decode_ask if verb == "ask" else _decode_tell)(raw or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # also what has another shape
             raise Refused(422, f"the request cannot be read: {error}.") from None
-        return _encode(await service.ask_or_tell(name, request))
+        return _encode(await service.ask_or_tell(name, request, key.id))
 
     async def _authenticate(self, scope: Scope) -> Key:
         headers, reading = dict(scope["headers"]), scope["method"] in ("GET", "HEAD")

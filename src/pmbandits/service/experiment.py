@@ -43,7 +43,7 @@ MAX_LIMITS_SECONDS = 0.5  # of computing that limits may take in a transaction, 
 RANDOMISED_LIMITS_MESSAGE = (
     "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
 )
-MAX_CORRECTION_WORK = 100_000_000  # corrections in a request, times the events of the experiment
+MAX_CORRECTION_WORK = 20_000_000  # corrections in a request, times the events of the experiment
 
 
 class Refused(Exception):

@@ -33,6 +33,8 @@ from pmbandits.service.replay import Diverged, MissingEvent
 T = TypeVar("T")
 log = logging.getLogger("pmbandits.service")
 MAX_WAITING = 20_000  # requests; more are sent away at once
+MAX_TURN_EVENTS = 10_000  # in a transaction; a request more may be begun, if there are fewer before it
+EQUAL_SHARE = 1_000  # events of one key and experiment before it is the turn of others, if there are too many
 GATHER_PASSES = 8  # of the event loop, at most, in which requests gather before a commit
 PATIENCE = 9.0  # seconds until who waits is sent away: before a client that waits for ten hangs up
 STOP_SECONDS = 5.0  # seconds for which a process that shall stop waits for the store
@@ -60,7 +62,8 @@ STORE_UNAVAILABLE_MESSAGE = "the store cannot be written now, so nothing was cou
 class Job:
     """A request on its way: ``request`` for ask and tell, ``admin_action`` for what else writes, ``view`` for readers.
 
-    With an action, ``request`` only says what must be looked up before that can run.
+    With an action, ``request`` only says what must be looked up before that can run. ``size``: how many events it is
+    worth, by the time that it takes. ``who``: the key that sent it.
     """
 
     live: LiveExperiment
@@ -68,6 +71,8 @@ class Job:
     request: Ask | Tell | None = None
     admin_action: Callable[[WriteBatch], Any] | None = None
     view: Callable[[LiveExperiment], Any] | None = None
+    size: int = 1
+    who: str = ""
     since: float = field(default_factory=time.monotonic)
 
 
@@ -86,6 +91,7 @@ class GroupCommit:
         self._store_called_at, self._committing = 0.0, False
         self._catching_up: dict[LiveExperiment, asyncio.Task[None]] = {}
         self._held: list[Job] = []  # whose experiments are catching up
+        self._last_turns: dict[tuple[int, str], int] = {}  # of those for whom there was no time in a turn
 
     def start(self) -> None:
         """From now on requests are answered."""
@@ -110,22 +116,25 @@ class GroupCommit:
         for job in (*self._current_jobs, *self.waiting, *self._held):
             _set_job_answer(job, Unavailable(self._no_answer_sentence(job)))
 
-    def ask_or_tell(self, live: LiveExperiment, request: Ask | Tell) -> asyncio.Future[Any]:
-        """The answer to an ask or a tell, when it is on disk."""
-        return self._enqueue(Job(live, self._new_future(), request))
+    def ask_or_tell(
+        self, live: LiveExperiment, request: Ask | Tell, size: int = 1, who: str = ""
+    ) -> asyncio.Future[Any]:
+        """The answer to an ask or a tell, when it is on disk; ``size`` and ``who`` as in :class:`Job`."""
+        return self._enqueue(Job(live, self._new_future(), request, size=size, who=who))
 
     async def run_admin_action(
         self, live: LiveExperiment, admin_action: Callable[[WriteBatch], Any], request: Tell | None = None
     ) -> Any:
         """The result of an act of administration, when it is on disk; ``request`` names what the act must know."""
-        return await self._enqueue(Job(live, self._new_future(), request, admin_action))
+        size = 1 if request is None else len(request.tickets or "1")
+        return await self._enqueue(Job(live, self._new_future(), request, admin_action, size=size))
 
     async def read(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment that is up to date, between two transactions.
 
         So it sees what is on disk, and nothing else. While the store is away, it sees what was last known to be there.
         """
-        found: T = await self._enqueue(Job(live, self._new_future(), view=view))
+        found: T = await self._enqueue(Job(live, self._new_future(), view=view, size=0))
         return found
 
     async def view_without_catching_up(self, live: LiveExperiment, view: Callable[[LiveExperiment], T]) -> T:
@@ -221,7 +230,7 @@ class GroupCommit:
         return OUTCOME_UNKNOWN_MESSAGE if unknown else STORE_UNAVAILABLE_MESSAGE
 
     def _pop_waiting_jobs(self) -> list[Job]:
-        """Empty the queue, and return the jobs that write.
+        """Return the jobs that write, or as many as one transaction takes; the queue keeps no others.
 
         Those of experiments that were evicted are refused. Readers, and all whose experiment is catching up, are held.
         """
@@ -237,7 +246,31 @@ class GroupCommit:
                 self._hold_until_caught_up(job)
             else:
                 wanted.append(job)
-        return wanted
+        return wanted if sum(job.size for job in wanted) <= MAX_TURN_EVENTS else self._share_turn(wanted)
+
+    def _share_turn(self, jobs: list[Job]) -> list[Job]:
+        """Of too many jobs, those for this transaction; the others go back to the queue.
+
+        Each key has a share for each of its experiments: small requests first, then who has waited for longer.
+        """
+        taken, events, queues = [job for job in jobs if not job.size], 0, dict[tuple[int, str], deque[Job]]()
+        for job in jobs:
+            if job.size:
+                queues.setdefault((job.live.record.id, job.who), deque()).append(job)
+        last, now = self._last_turns, self.metrics.turns
+        while events < MAX_TURN_EVENTS:
+            for sender, queue in sorted(queues.items(), key=lambda one: (one[1][0].size, last.get(one[0], 0))):
+                share = 0
+                while queue and share < EQUAL_SHARE and events < MAX_TURN_EVENTS:
+                    taken.append(queue.popleft())
+                    share += taken[-1].size
+                    events += taken[-1].size
+                    last[sender] = now
+                if not queue:
+                    del queues[sender]
+        self._last_turns = {sender: last.get(sender, 0) for sender in queues}
+        self.waiting.extend(job for queue in queues.values() for job in queue)
+        return taken
 
     async def _commit_group(self, jobs: list[Job]) -> None:
         """Decide and commit a group of jobs. Whatever happens, every job has an answer afterwards, or is held."""
@@ -253,7 +286,8 @@ class GroupCommit:
             self._alone = all(len(news.new_events) <= 1 for news in found)
             for exp, news in zip(lookups, found, strict=True):
                 drafts[exp] = self._empty_batch_after_catching_up(live_experiments[exp], news)
-            jobs = [job for job in jobs if not job.answer.done()] + self._jobs_that_came_while_locking(live_experiments)
+            jobs = [job for job in jobs if not job.answer.done()]
+            jobs += self._jobs_that_came_while_locking(live_experiments, sum(job.size for job in jobs))
             self._current_jobs = jobs
             answers.extend(self._execute_job(job, drafts) for job in jobs)
             batch = self._merge_drafts_with_digests(drafts, live_experiments)
@@ -328,14 +362,16 @@ class GroupCommit:
             return None
         return WriteBatch(self.transaction.at)
 
-    def _jobs_that_came_while_locking(self, live_experiments: dict[int, LiveExperiment]) -> list[Job]:
-        """Requests that came while the lock was waited for, and need nothing from the store."""
+    def _jobs_that_came_while_locking(self, live_experiments: dict[int, LiveExperiment], events: int) -> list[Job]:
+        """Requests that came while the lock was waited for, and need nothing from the store; up to a full turn."""
         late: list[Job] = []
         for _ in range(len(self.waiting)):
             job = self.waiting.popleft()
             known = live_experiments.get(job.live.record.id) is job.live
-            if known and not job.answer.done() and (job.request is None or not job.live.needs_lookup(job.request)):
+            fits = events + job.size <= MAX_TURN_EVENTS and known and not job.answer.done()
+            if fits and (job.request is None or not job.live.needs_lookup(job.request)):
                 late.append(job)
+                events += job.size
             else:
                 self.waiting.append(job)
         return late

@@ -54,6 +54,7 @@ READ_SECONDS = 180.0  # until who reads is sent away; the first one may have to 
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
 MAX_EXPIRING = 2  # requests that expire tickets of an experiment: one is worked on, and one waits
 MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
+EVENTS_PER_CORRECTION = 150  # that a correction looks through in the time that a usual event takes
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -288,8 +289,8 @@ class Service:
             raise Refused(404, f"there is no experiment {_validation.short_repr(name)}.")
         return found
 
-    async def ask_or_tell(self, name: str, request: Ask | Tell) -> Any:
-        """The answer to an ask or a tell."""
+    async def ask_or_tell(self, name: str, request: Ask | Tell, who: str = "") -> Any:
+        """The answer to an ask or a tell that this key sent."""
         batch = self.settings.batch
         if isinstance(request, Ask):
             size = request.n or 1
@@ -307,7 +308,9 @@ class Service:
         if request.key is not None:
             _refuse_null_characters("key", request.key)
         live = self.experiment_cache.live_experiments.get(name) or await self.live_experiment_or_refuse(name)
-        return await self.group_commit.ask_or_tell(live, request)
+        if isinstance(request, Tell) and request.correct:
+            size *= 1 + live.replay.seen // EVENTS_PER_CORRECTION
+        return await self.group_commit.ask_or_tell(live, request, max(size, 1), who)
 
     async def compile_in_other_process(self, spec: dict[str, Any], is_gone: IsGone = None) -> None:
         """Compile what a policy needs in another process, one at a time; refuse limits that take too long there.
