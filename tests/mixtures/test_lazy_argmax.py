@@ -14,7 +14,7 @@ from hypothesis import strategies as hyp
 import pmbandits as pmb
 from pmbandits.confidence._bounds import OPTIMISTIC, update_confidence_sets, utility, utility_bound
 from pmbandits.mixtures._index import OPTIMISTIC_BOUND, UTILITY
-from pmbandits.mixtures._lazy_argmax import max_change_since_evaluation
+from pmbandits.mixtures._lazy_argmax import SHORTEST_PAUSE, max_change_since_evaluation
 from tests.helpers import look_at_everything
 
 
@@ -77,7 +77,9 @@ class Case:
     def make(self) -> Any:
         balls = {"confidence": "wasserstein"} if self.support == "real" else {}  # belts on the line are not lazy
         options = {**POLICIES[self.policy], **balls, **self.options}
-        return getattr(pmb, self.policy)(METRICS[self.metric], n_arms=3, support=SUPPORTS[self.support], **options)
+        made = getattr(pmb, self.policy)(METRICS[self.metric], n_arms=3, support=SUPPORTS[self.support], **options)
+        made._memory.lazy_pause_from = -SHORTEST_PAUSE  # without the pause with which runs begin
+        return made
 
     def play(self, folder: Path | None = None) -> int:
         """Play both ways and compare; returns how many values the lazy one did not have to work out."""
@@ -91,7 +93,7 @@ class Case:
         waiting: list[tuple[int, float]] = []
         for t in range(self.rounds):
             if not self.pauses:
-                lazy._memory.lazy_resumes_at = 0
+                lazy._memory.lazy_pause_from = -SHORTEST_PAUSE
             arm = lazy.ask()
             assert arm == whole.ask(), (t, lazy._memory.mix, whole._memory.mix)
             saved += unseen(lazy) if t % 20 == 19 else 0
@@ -186,7 +188,7 @@ def test_a_pause_changes_nothing() -> None:
         policy.tell([arm] * 300, rewards[arm, :300])
     for _ in range(30):
         policy.tell(policy.ask(), 0.4)
-    assert policy._memory.lazy_resumes_at > policy._memory.rewards
+    assert policy._memory.lazy_pause_from + SHORTEST_PAUSE > policy._memory.rewards
 
 
 @pytest.mark.parametrize("policy", ["PMUCB", "CIRT"])

@@ -24,7 +24,7 @@ from pmbandits.mixtures._index import (
     ready,
     set_current_grid_point,
 )
-from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
+from pmbandits.mixtures._lazy_argmax import SHORTEST_PAUSE, can_use_lazy_argmax, lazy_argmax_grid_point
 from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, does_mix_stay_most_optimistic, is_look_ahead_due
 from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
@@ -116,7 +116,7 @@ def update_optimistic_grid_mixture(s: State) -> None:
         fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
     elif (
         s.random_ties == 0
-        and (s.rewards >= s.lazy_resumes_at or not bounds_survival_pointwise(s))
+        and (s.rewards >= s.lazy_pause_from + SHORTEST_PAUSE or not bounds_survival_pointwise(s))
         and can_use_lazy_argmax(s, objective_that_is_optimistic(s))
     ):
         set_current_grid_point(s, lazy_argmax_grid_point(s, objective_that_is_optimistic(s)))

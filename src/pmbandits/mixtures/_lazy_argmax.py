@@ -47,6 +47,7 @@ from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
 PAYING_EVALUATIONS = 3  # so many points, one by one, cost about as much as the whole grid at once
+SHORTEST_PAUSE = 256  # rewards; a run begins with a pause, so that short ones need not compile the search
 MAX_SURVIVAL_SHIFT = 0.0625  # the chords are valid while no survival has moved further
 
 
@@ -369,7 +370,7 @@ def pause_if_too_much_is_evaluated(s: State, evaluated: int) -> None:
     s.lazy_excess = max(s.lazy_excess + evaluated - paying, 0)
     if s.lazy_excess > 2 * s.n_grid_used:
         s.lazy_excess = 0
-        s.lazy_resumes_at = s.rewards + max(256, s.rewards // 4)
+        s.lazy_pause_from = s.rewards + max(s.rewards // 4 - SHORTEST_PAUSE, 0)
 
 
 @shared("state, int -> int")

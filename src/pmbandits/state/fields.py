@@ -202,9 +202,9 @@ GRIDS = Group(
         field("look_ahead", int, "", "cleared"),  # how many rewards of each arm to look ahead next time
         # the choice stands while no arm has more rewards than this
         field("choice_valid_until", int, "n_arms", "cleared"),
-        # work that the lazy argmax did beyond what pays; and how many rewards must be in before it is tried again
+        # work that the lazy argmax did beyond what pays; and from how many rewards on it pauses (or is to pause still)
         field("lazy_excess", int, "", "cleared"),
-        field("lazy_resumes_at", int, "", "cleared"),
+        field("lazy_pause_from", int, "", "cleared"),
         field("grid", float, "n_grid, n_arms", "saved", "0 … 1"),  # the mixtures among which a policy chooses
         # the empirical utility of each grid point when it was last worked out; and for the bound of its change since
         # (mixtures/_lazy_argmax.py):
