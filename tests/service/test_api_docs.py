@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pmbandits.service import keys
+from pmbandits.service import api_docs, keys
 from pmbandits.service.api_examples import API_EXAMPLES
 from tests.service.serving import Served, serving
 from tests.service.test_keys import ROUTES
@@ -74,6 +74,14 @@ def test_the_page_has_examples_defaults_scopes_and_answers(service: Served) -> N
     assert "needs a key for admin" in re.sub(r"\s+", " ", text) and "``" not in text and "white-space:pre-wrap" in page
     for part in ("watched", "Link", "corrected", "Also forecast when this is certain", "one sentence"):
         assert part in text
+
+
+def test_the_page_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(api_docs, "api_docs_page", lambda description: made.append(description) or "a page")
+    with serving(tmp_path / "store.db") as served:
+        assert [served.send("GET", "/docs").text for _ in range(3)] == ["a page"] * 3
+    assert len(made) == 1
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")

@@ -70,7 +70,9 @@ def _settle(served: Served) -> None:
     raise AssertionError("the experiment was not read anew")
 
 
-def test_a_file_that_was_restored_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_restored_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(experiment_cache, "FEWEST", 40)
     monkeypatch.setattr(history, "EVERY", 0.05)
     file = tmp_path / "store.db"
@@ -80,6 +82,7 @@ def test_a_file_that_was_restored_in_place(tmp_path: Path, monkeypatch: pytest.M
         connection.isolation_level = None
         check_going_back(f"sqlite:///{file}", connection.execute, "?", tmp_path, monkeypatch)
     connection.close()
+    assert any(one.levelname == "ERROR" and "went back in time" in one.message for one in caplog.records)
 
 
 def test_a_process_that_knows_more_than_the_store_saves_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from pmbandits.service import experiment as live_experiments
@@ -130,6 +131,53 @@ def test_it_is_not_ready_until_the_store_answers_again(tmp_path: Path) -> None:
         while served.send("GET", "/ready").status_code != 200:
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_it_is_not_ready_while_the_store_answers_but_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: SqliteTransaction, batch: WriteBatch) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        with monkeypatch.context() as broken:
+            broken.setattr(SqliteTransaction, "_commit", full)
+            assert served.refused("/shop/ask", {})[0] == 503
+            until = time.monotonic() + 30
+            while served.service.group_commit.failures:  # it looks again, and finds that the store answers
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            assert served.send("GET", "/ready").status_code == 503
+            served.service.group_commit.failed_write_at -= services.SILENCE
+            assert served.send("GET", "/ready").status_code == 200, "else nobody would ever try again"
+            served.service.group_commit.failed_write_at += services.SILENCE
+        served.post("/shop/ask")
+        assert served.send("GET", "/ready").status_code == 200
+
+
+def test_it_is_not_ready_while_what_administration_writes_is_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, goes_on = threading.Event(), threading.Event()
+
+    def commit(_connection: Any) -> None:
+        stuck.set()
+        goes_on.wait(30)
+
+    with serving(tmp_path / "store.db") as served:
+        event.listen(served.service.store.engine, "commit", commit)
+        thread = threading.Thread(target=lambda: served.send("POST", "/v1/keys", json={"scopes": ["read"]}))
+        thread.start()
+        assert stuck.wait(30) and served.send("GET", "/ready").status_code == 200
+        monkeypatch.setattr(services, "SILENCE", 2.0)  # keys are read every half second
+        time.sleep(2.2)
+        assert served.service.store.longest_commit_seconds > 2.0
+        assert served.send("GET", "/ready").status_code == 503
+        goes_on.set()
+        thread.join(30)
+        assert served.service.store.longest_commit_seconds == 0.0
+        assert served.send("GET", "/ready").status_code == 200
 
 
 def test_a_store_that_is_lost_in_the_middle_of_a_start_is_tried_again(

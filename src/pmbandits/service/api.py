@@ -104,6 +104,8 @@ def require_scope(scope: str) -> Any:
 
 
 def _add_health_routes(app: FastAPI, service: Service) -> None:
+    docs_page = cache(lambda: api_docs.api_docs_page(app.openapi()))
+
     @app.get("/health", tags=["health"])
     async def health() -> Any:
         """Whether the process is alive. Needs no key."""
@@ -136,7 +138,7 @@ def _add_health_routes(app: FastAPI, service: Service) -> None:
     async def docs() -> Any:
         """This description, as a page."""
         policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        return HTMLResponse(api_docs.api_docs_page(app.openapi()), headers={"content-security-policy": policy})
+        return HTMLResponse(docs_page(), headers={"content-security-policy": policy})
 
 
 def _add_experiment_routes(app: FastAPI, service: Service) -> None:

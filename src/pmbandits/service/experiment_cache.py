@@ -108,11 +108,8 @@ class ExperimentCache:
         if self.live_experiments.get(live.record.name) is live:
             del self.live_experiments[live.record.name]
         if why is not None:
-            log.warning(
-                "%s: %s",
-                live.record.name,
-                str(why)[:300],
-            )
+            level = logging.ERROR if isinstance(why, Diverged) else logging.WARNING
+            log.log(level, "%s: %s", live.record.name, str(why)[:300])
         if isinstance(why, Diverged):
             for forget in self.on_divergence:
                 forget(live.record.id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -83,6 +84,7 @@ class GroupCommit:
         self.transaction, self.experiment_cache, self.metrics = transaction, experiment_cache, metrics
         self.waiting: deque[Job] = deque()
         self.failures, self.retry_at = 0, 0.0
+        self.failed_write_at = -math.inf  # when writing failed last, and was not possible since
         self._idle: asyncio.Future[None] | None = None  # until there is something to do
         self._task: asyncio.Task[None] | None = None
         self._stale_job_task: asyncio.Task[None] | None = None
@@ -309,6 +311,8 @@ class GroupCommit:
             self._handle_failed_commit(error, jobs)
             return
         self.failures = 0
+        if batch:
+            self.failed_write_at = -math.inf
         self.metrics.turns += 1
         self.metrics.events += len(batch.events)
         for exp, live in live_experiments.items():
@@ -443,6 +447,8 @@ class GroupCommit:
     def _handle_failed_commit(self, error: Exception, jobs: list[Job]) -> None:
         """Nothing was acknowledged. What was decided in memory may not be on disk, so it is forgotten and read anew."""
         self.failures += 1
+        if self._committing:
+            self.failed_write_at = time.monotonic()
         self.metrics.failures.inc()
         self.retry_at = time.monotonic() + RETRY_PAUSES[min(self.failures, len(RETRY_PAUSES)) - 1]
         log.warning(

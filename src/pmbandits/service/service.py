@@ -262,12 +262,19 @@ class Service:
     @property
     def is_serving(self) -> bool:
         """Whether requests can be served now: all is read and compiled, and the store answers."""
-        return self.ready and not self.group_commit.failures and self._seconds_without_store < SILENCE
+        # A store that answers but cannot be written, as on a full disk, is found out only by who writes.
+        unwritable = time.monotonic() - self.group_commit.failed_write_at < SILENCE
+        waits = self._seconds_without_store >= SILENCE
+        return self.ready and not (self.group_commit.failures or unwritable or waits)
 
     @property
     def _seconds_without_store(self) -> float:
         """For how many seconds the store has not answered, or not brought to disk what it was given."""
-        return max(self.key_cache.seconds_since_keys_were_read, self.group_commit.current_commit_seconds)
+        return max(
+            self.key_cache.seconds_since_keys_were_read,
+            self.group_commit.current_commit_seconds,
+            self.store.longest_commit_seconds,
+        )
 
     # ---- experiments --------------------------------------------------------------------------------------
     async def live_experiment_or_refuse(self, name: str) -> LiveExperiment:

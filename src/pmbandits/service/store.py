@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import secrets
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -93,6 +94,7 @@ class Store:
     def __init__(self, url: str = DEFAULT_URL, *, make: bool = True) -> None:
         self.url = _parse_url(url)
         self._path: Path | None = None
+        self._commits: dict[int, float] = {}  # of each thread whose commit is on its way: since when
         if self.url.get_backend_name() == "sqlite":
             if self.url.database in (None, "", ":memory:"):
                 raise ValueError("the store must be a file, so that nothing is lost: sqlite:///experiments.db.")
@@ -157,9 +159,16 @@ class Store:
                     if file_device_and_inode(str(self._path)) != self._file:
                         raise StoreFileGone(str(self._path))
                 yield connection
+                self._commits[threading.get_ident()] = time.monotonic()
         finally:
+            self._commits.pop(threading.get_ident(), None)
             if write_lock is not None:
                 write_lock.close()
+
+    @property
+    def longest_commit_seconds(self) -> float:
+        """For how many seconds what administration wrote has been on its way to the disk; 0 if there is none."""
+        return max((time.monotonic() - since for since in list(self._commits.values())), default=0.0)
 
     def lock_experiment(self, connection: Connection, exp: int) -> None:
         """Until the transaction ends, let nobody ask or tell; in a file, nobody can anyway."""
