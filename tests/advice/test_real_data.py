@@ -111,7 +111,7 @@ def test_carriers_cannot_be_told_apart_and_small_ones_do_not_spoil_the_others() 
     text = printed(FLIGHTS)
     assert text.startswith("These data cannot tell which carrier is best. By the average, US is 0.44 better than AA")
     assert "“arr_delay” sounds like something to keep small. So smaller is taken as better." in text
-    assert "AS, F9, HA and YV have fewer than 20 rewards: too few to compare. The answer is about the others." in text
+    assert "AS, F9, HA and YV have fewer than 20 rows: too few to compare. The answer is about the others." in text
     assert "First collect" not in text and "highest" not in text  # 20 rewards of AS would not settle US against AA
     assert "1 rewards" not in printed(FLIGHTS, "--time", "date")
 

@@ -366,7 +366,7 @@ def test_an_arm_with_few_rewards_does_not_switch_the_check_of_the_others_off() -
     assert said.proven  # b by standard errors, c by what eight rewards allow at all
     close = pmb.advise({**data, "c": rng.beta(8, 5, 8)}, "mean", support=pmb.Interval(0, 1))
     assert not close.proven and [close.names[k] for k in close.evidence.few] == ["c"]
-    assert "compare c as well" in close.outlook and "20 rewards" in close.outlook
+    assert "compare c as well" in close.outlook and "20 rows" in close.outlook
 
 
 def test_several_preferences_share_one_error_probability() -> None:

@@ -175,15 +175,65 @@ def test_amounts_are_written_as_people_write_them() -> None:
     assert "e+0" not in text and f"{np.mean(advice.arms[1].mean):,.0f}" in text
 
 
-def test_an_arm_that_could_not_be_compared_is_put_where_it_stands() -> None:
+def test_arms_with_few_rows_are_named_as_left_out_and_stand_last() -> None:
     curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
-    data = {"a": curve, "b": curve + 2.0, "top": [9.0, 9.5, 9.1], "middle": [0.9, 1.0, 1.2]}
+    data = {"top": [9.0, 9.5, 9.1], "a": curve, "b": curve + 2.0, "middle": [0.9, 1.0]}
     advice = pmb.advise(data)
-    assert "top (9.20) looks best, but it has too few rewards." in advice.reason
-    assert "middle (1.03) comes between them, but it has too few rewards." in advice.reason
-    wild = pmb.advise({"a": curve, "b": curve + 2.0, "wild": np.append(curve[:99], 480.0) - 9.0})
-    assert wild.decision.kind == "choose" and wild.outlook.startswith("To compare wild as well, more rewards")
+    assert "top and middle have 2–3 rows each and are left out." in advice.reason and "looks best" not in advice.reason
+    assert [row[0] for row in advice.rows()] == ["b", "a", "top", "middle"]
+    assert "one has 1 row and is left out." in pmb.advise({"a": curve, "b": curve + 2.0, "one": [9.0]}).reason
+
+
+def test_an_arm_that_one_value_decides_is_open_and_the_others_are_not_called_settled() -> None:
+    curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
+    calls = {"Lisbon": curve + 6.0, "Berlin": curve + 8.0, "Warsaw": np.append(curve[:99] + 6.5, 480.0)}
+    advice = pmb.advise(calls, loss=True)
+    without = f"{np.mean(curve[:99] + 6.5):.2f}"
+    assert advice.recommendation == (
+        f"Lisbon beats Berlin; Warsaw is open: one value (480) decides. Without it Warsaw is {without}."
+    )
+    found = advice.decision
+    assert (found.kind, found.claim, found.beaten, found.open) == ("leads", "better", ("Berlin",), ("Warsaw",))
+    assert found.set_aside == ("Warsaw",) and sentences.short_verdict(advice) == "not settled"
+    assert "better than Berlin beyond chance" in advice.reason and advice.outlook.startswith("Is 480 right?")
+    assert '<span class="badge open">not settled' in report.html_page(advice) and "choose" not in advice.rows()[0]
+    spread = pmb.advise(calls, "gini", loss=True, shares=None)
+    outliers = [c.numbers for c in spread.decision.caveats if c.kind == "outlier"]
+    assert all(numbers["without"] >= 0.0 for numbers in outliers)  # a spread of losses has no sign
+
+
+def test_arms_that_are_clearly_worse_are_named_though_the_best_one_is_open() -> None:
+    curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
+    data = {"a": curve, "b": curve + 0.02, "c": curve - 1.0, "d": curve - 2.0}
+    advice = pmb.advise(data)
+    assert advice.decision.kind == "cannot tell" and advice.decision.beaten == ("c", "d")
+    assert "c and d are clearly worse; among the others the data cannot tell." in advice.reason
+
+
+def test_a_mixtures_gain_is_said_on_held_out_and_on_all_rows() -> None:
+    rng = np.random.default_rng(3)
+    advice = pmb.advise({"a": rng.normal(1, 1, 200), "b": rng.normal(5, 1, 200)}, "gini")
+    written = sentences.number_format(advice)
+    whole = f"when checked on rows that were not used to choose ({written(advice.apparent_gain)} on all rows)"
+    assert f"{written(advice.gain)} better than" in advice.reason and whole in advice.reason
+
+
+def test_rows_with_weights_say_to_how_many_they_amount() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    chance = rng.choice([0.2, 0.8], 400)
+    table = pd.DataFrame({"ad": np.where(rng.random(400) < chance, "x", "y"), "sales": rng.normal(5, 1, 400)})
+    table["chance"] = np.where(table["ad"] == "x", chance, 1.0 - chance)
+    advice = pmb.advise(table, arm="ad", reward="sales", propensity="chance")
+    weights = 1.0 / table["chance"]
+    size = sum(int(w.sum() ** 2 / (w**2).sum()) for _, w in weights.groupby(table["ad"]))
+    said = f"400 rows, weighted by the chance with which each ad was chosen; that is worth about {size:,} rows"
+    assert said in str(advice) and said in report.html_page(advice)
 
 
 def test_one_number_is_written_in_one_way() -> None:
     assert NumberFormat(2)(5.845) == NumberFormat(2)(np.nextafter(5.845, 0)) == NumberFormat(2)(np.nextafter(5.845, 9))
+    rng = np.random.default_rng(5)
+    advice = pmb.advise({"a": rng.normal(0, 1, 300), "b": rng.normal(0.9, 30, 300)}, "avoid the worst 10 %")
+    table = {row[0]: row[2] for row in advice.rows()}
+    assert f"{table['a']} instead of {table['b']} with b" in advice.price

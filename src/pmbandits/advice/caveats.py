@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pmbandits.advice.checks import has_infinite_slope_at_ends, opposite_tail_metric
 from pmbandits.advice.decision import Caveat
 from pmbandits.advice.numbers import NumberFormat, plain_number
-from pmbandits.advice.sentences import arm_list_text, min_sample_size_text, reward_range
+from pmbandits.advice.sentences import arm_list_text, min_sample_size_text, number_format, reward_range
 from pmbandits.logs import Finding
 from pmbandits.logs.row_report import PLACEHOLDER
 from pmbandits.supports import Heavy, Real
@@ -79,7 +79,9 @@ def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     reward = plain_number(caveat.numbers["reward"])
-    return Finding(caveat.kind, f"One reward of {names} ({reward}) decides how {names} compares.", "Is it right?")
+    without = number_format(advice)(caveat.numbers["without"])
+    seen = f"One value of {names} ({reward}) decides how {names} compares; without it {names} is {without}."
+    return Finding(caveat.kind, seen, "Is it right?")
 
 
 def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pmbandits.advice import checks
+from pmbandits.advice.inference import holm_rejections
 from pmbandits.advice.sample_size import is_at_the_limit
 from pmbandits.supports import Heavy
 
@@ -122,6 +123,7 @@ class Decision:
     mixture : what to play, or what leads, by the names of the arms.
     beaten : the arms than which it is better beyond chance.
     open : the arms with which it could not be settled.
+    set_aside : those of them that have enough rewards, but were not compared, because a few of their values decide.
     difference : the size of the difference; ``None`` if there is nothing to compare with.
     next_step : what would settle it.
     caveats : what a reader must know, most important first.
@@ -139,6 +141,7 @@ class Decision:
     mixture: dict[str, float]
     beaten: tuple[str, ...]
     open: tuple[str, ...]
+    set_aside: tuple[str, ...]
     difference: Difference | None
     next_step: NextStep
     caveats: tuple[Caveat, ...]
@@ -163,6 +166,7 @@ def decide(advice: Advice) -> Decision:
         mixture=advice.mixture,
         beaten=tuple(n for n in advice.names if n in beaten),
         open=tuple(n for n in advice.names if n not in beaten and advice.mixture.get(n, 0.0) < 1.0),
+        set_aside=_arms_set_aside(advice),
         difference=None if rival is None else _lead_over_rival_with_interval(advice, rival),
         next_step=_next_step(advice),
         caveats=tuple(_caveats(advice)),
@@ -171,7 +175,7 @@ def decide(advice: Advice) -> Decision:
 
 def _decision_kind(advice: Advice) -> Kind:
     if advice.sure != "unclear":
-        return "leads" if advice.drift or advice.censored else "choose"
+        return "leads" if advice.drift or advice.censored or _arms_set_aside(advice) else "choose"
     closest = advice.evidence.closest_rival
     if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p_value > _LEADING_P_VALUE:
         return "cannot tell"
@@ -193,7 +197,8 @@ def _claim_shown(advice: Advice) -> Claim | None:
 def _arms_surely_worse(advice: Advice) -> set[str]:
     """The arms than which the recommendation is better beyond chance.
 
-    If it is not ahead of all of them, those of which this can be said at once (Bonferroni's correction).
+    If it is not ahead of all of them, those of which this can be said at once. The arm that leads was picked, so this
+    allows for all pairs of arms (Holm's rule on two-sided p-values, of which only those of the leading arm are used).
     """
     found = advice.evidence
     rivals = {name for name in advice.names if advice.mixture.get(name, 0.0) < 1.0}
@@ -202,8 +207,10 @@ def _arms_surely_worse(advice: Advice) -> set[str]:
         return rivals
     if advice.inconclusive or advice.tails or found.is_mixture:
         return set()
-    times = 2.0 * len(rivals) * advice.family
-    return {advice.names[m.rival] for m in found.margins if times * m.p_value <= 1.0 - advice.level}
+    others = len(rivals) * (len(rivals) - 1) // 2  # pairs without the leading arm
+    p_values = [2.0 * advice.family * m.p_value for m in found.margins]
+    beaten = holm_rejections([*p_values, *[1.0] * others], 1.0 - advice.level)
+    return {advice.names[m.rival] for m, yes in zip(found.margins, beaten.tolist(), strict=False) if yes}
 
 
 def _arm_to_compare_with(advice: Advice) -> str | None:
@@ -234,12 +241,13 @@ def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
 
 def _next_step(advice: Advice) -> NextStep:
     few = tuple(advice.names[k] for k in advice.evidence.few)
+    skipped = advice.evidence.left_out
     if advice.censored and len(advice.names) > 1:
         return NextStep("survival analysis")
     if advice.sure != "unclear" and advice.drift:
         return NextStep("recent rows")
     if advice.sure != "unclear" or len(advice.names) == 1:
-        left_out = tuple(advice.names[k] for k in advice.evidence.left_out if k not in advice.apart)
+        left_out = _arms_set_aside(advice) or tuple(name for name in few if advice.names.index(name) in skipped)
         return NextStep("more of some arms", arms=left_out) if left_out else NextStep("nothing")
     if wild := _better_arms_that_few_rewards_decide(advice):
         return NextStep("more of some arms", arms=wild)
@@ -251,7 +259,7 @@ def _next_step(advice: Advice) -> NextStep:
         sizes = {arm.name: arm.n for arm in advice.arms}
         or_more = any(is_at_the_limit(more, sizes[name]) for name, more in advice.more.items())
         return NextStep("more rewards", rewards=dict(advice.more), or_more=or_more)
-    if few and not advice.evidence.left_out:
+    if few and not skipped:
         return NextStep("more of some arms", arms=few)
     return NextStep("not known")
 
@@ -260,8 +268,21 @@ def _better_arms_that_few_rewards_decide(advice: Advice) -> tuple[str, ...]:
     """Arms that were left out because a few rewards decide, and that may be ahead of what the answer is about."""
     found, rival = advice.evidence, _arm_to_compare_with(advice)
     least = nan if rival is None else found.arm_utilities[advice.names.index(rival)]
-    wild = (k for k in found.left_out if k not in found.few and k not in advice.apart)
-    return tuple(advice.names[k] for k in wild if found.arm_utilities[k] > least)
+    return tuple(n for n in _arms_set_aside(advice) if found.arm_utilities[advice.names.index(n)] > least)
+
+
+def _arms_set_aside(advice: Advice) -> tuple[str, ...]:
+    """Arms with enough rewards that were not compared because a few of their rewards decide."""
+    skipped = {*advice.evidence.few, *advice.apart}
+    return tuple(advice.names[k] for k in advice.evidence.left_out if k not in skipped)
+
+
+def _score_without(advice: Advice, k: int, reward: float) -> float:
+    """What an arm scores without one reward, in the sign of the data."""
+    sample = advice.log.arms[k].whole_sample
+    p = np.where(sample.x == reward, np.maximum(sample.p - 1.0 / sample.n, 0.0), sample.p)
+    score = advice.metric.value(sample.x, p / p.sum())
+    return advice.shown(score) if float(advice.metric(1.0)) != 0.0 else score
 
 
 def _caveats(advice: Advice) -> list[Caveat]:
@@ -293,7 +314,7 @@ def _caveats(advice: Advice) -> list[Caveat]:
     if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.whole_sample for arm in log.arms]):
         out.append(Caveat("moment bound broken"))
     out += [
-        Caveat("outlier", (name,), {"reward": advice.shown(reward)})
+        Caveat("outlier", (name,), {"reward": advice.shown(reward), "without": _score_without(advice, k, reward)})
         for k, (name, arm) in enumerate(zip(advice.names, log.arms, strict=True))
         if k not in advice.evidence.few
         and (reward := checks.deciding_reward(advice.metric, arm.whole_sample)) is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pmbandits import __version__, _html
 from pmbandits._files import write_atomically
-from pmbandits.advice import charts, sentences
+from pmbandits.advice import charts, notes, sentences
 from pmbandits.advice.inference import utility_of_mixture
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number
@@ -112,9 +112,7 @@ def _render_report_template(template: str, result: Result, title: str = "", auth
                     c.change for advice in all_advice for c in (advice.assumption, *advice.caveats) if c and c.change
                 )
             ),
-            method=first.notes
-            if single
-            else [*sentences.general_notes(first), *sentences.unchecked_assumptions(first)],
+            method=first.notes if single else [*notes.general_notes(first), *notes.unchecked_assumptions(first)],
             losses=_table_of_losses_by_other_choices(all_advice),
             survival=survival,
             survival_note=survival_note,
@@ -172,14 +170,15 @@ def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str
 
 def _data_summary_rows(advice: Advice) -> list[tuple[str, str]]:
     log = advice.log
-    counts = [arm.n for arm in log.arms]
+    counts, weighted = [arm.n for arm in log.arms], "weighted " if notes.is_weighted(advice) else ""
     return [
         ("source", log.source),
         ("columns", f"{log.arm_column} (what was chosen), {log.reward_column} (the result)" if log.arm_column else "–"),
         ("rows read, rows used", f"{log.rows:,}, {log.used:,}"),
         (f"different values of {sentences.arm_noun(advice)}", f"{len(log.arms):,}"),
-        ("rewards of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
-        ("where rewards can lie", _support_text(advice)),
+        (f"{weighted}rows of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
+        *([("weights", notes.weights_text(advice))] if weighted else []),
+        ("where values can lie", _support_text(advice)),
     ]
 
 

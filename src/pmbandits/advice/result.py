@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
-from pmbandits.advice import sentences
+from pmbandits.advice import notes, sentences
 from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
@@ -186,12 +186,12 @@ class Advice:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """How it was worked out, and what could not be checked."""
-        return tuple(sentences.method_notes(self))
+        return tuple(notes.method_notes(self))
 
     @property
     def general(self) -> tuple[str, ...]:
         """The notes that do not depend on the metric."""
-        return tuple(sentences.general_notes(self))
+        return tuple(notes.general_notes(self))
 
     @property
     def recommendation(self) -> str:
@@ -261,7 +261,8 @@ class Advice:
 
     def rows(self) -> list[tuple[str, ...]]:
         """The mixture, if one is best, and the arms: name, rewards, average, score (if it differs), interval, share."""
-        written, shown = sentences.number_format(self), list(self._arms_to_show())
+        written, averages = sentences.number_format(self), sentences.average_format(self)
+        shown = list(self._arms_to_show())
         if len(self.mixture) > 1:
             mean = sum(a.share * a.mean for a in self.arms)
             shown.insert(0, ArmAdvice("the mixture", 0, 1.0, mean, self.value, self.interval))
@@ -269,7 +270,7 @@ class Advice:
             (
                 a.name,
                 f"{a.n:,}" if a.n else "",
-                written(a.mean),
+                averages(a.mean),
                 *([] if self.metric.name == "mean" else [written(a.utility)]),
                 written.interval_text(a.interval),
                 sentences.share_text(self, a.share) if a.n else "",
@@ -278,8 +279,11 @@ class Advice:
         ]
 
     def by_share(self) -> list[int]:
-        """The places of the arms: the largest share first, then the largest utility."""
-        return sorted(range(len(self.arms)), key=lambda k: (-self.arms[k].share, -self.evidence.arm_utilities[k]))
+        """The places of the arms: the largest share first, then the largest utility; those left out last."""
+        return sorted(range(len(self.arms)), key=self._place_in_tables)
+
+    def _place_in_tables(self, k: int) -> tuple[float, bool, float]:
+        return -self.arms[k].share, k in self.evidence.left_out, -float(self.evidence.arm_utilities[k])
 
     def _arms_to_show(self) -> list[ArmAdvice]:
         """The arms that matter: those recommended, then the best others."""

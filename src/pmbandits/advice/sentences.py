@@ -1,18 +1,17 @@
-"""Advice in sentences: the decision, its size, how sure it is, and why; what to do next; and how it was worked out.
+"""Advice in sentences: the decision, its size, how sure it is, and why; and what to do next.
 
 All numbers are decided elsewhere. Sentences say losses in their own sign, and arms by the names that the user gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmbandits.advice import checks
 from pmbandits.advice.checks import TAIL_ROBUST_METRICS
 from pmbandits.advice.decision import Difference
 from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
@@ -20,10 +19,9 @@ from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
 from pmbandits.metrics.registry import metric as find_metric
-from pmbandits.supports import Binary
 
 if TYPE_CHECKING:
-    from pmbandits.advice.result import Advice
+    from pmbandits.advice.result import Advice, ArmAdvice
     from pmbandits.metrics.distortion import Distortion
 
 MOST_ARMS_NAMED = 8  # arms in words
@@ -40,6 +38,10 @@ def recommendation_sentence(advice: Advice) -> str:
         return f"There is only one {arm_noun(advice)}, {what}: nothing to choose from."
     if advice.decision.kind == "choose":
         return f"Choose {what}{limited}."
+    if settled_but_for_arms_set_aside(advice):
+        beaten, verb = arm_list_text(advice, advice.decision.beaten), "beats" if len(advice.mixture) == 1 else "beat"
+        ahead = f"{what} {verb} {beaten}" if advice.decision.claim == "better" else f"{what} leads"
+        return f"{ahead}; {_open_arms_text(advice, advice.decision.set_aside)}"
     if advice.decision.kind == "leads":
         leads = "leads" if len(advice.mixture) == 1 else "lead"
         return f"{what} {leads}{limited}, but the data do not settle it."
@@ -58,7 +60,7 @@ def reason_sentences(advice: Advice) -> str:
         whose = arm_list_text(advice, list(dict.fromkeys(names)))
         return f"The rewards of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
     said = [_size_of_difference_text(advice, found)]
-    if advice.decision.kind == "choose":
+    if advice.decision.kind == "choose" or settled_but_for_arms_set_aside(advice):
         said.append(_certainty_text(advice))
     elif advice.inconclusive:
         said.append("When the rewards came does not allow to compare them.")
@@ -86,33 +88,48 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
     size = written.text_with_unit(found.value)
     size = f"{size.removesuffix('%')}percentage points" if written.unit == "%" else size
     more = f"{size} better than {rival}{alone}{between}"
+    if advice.evidence.held_out and isfinite(advice.apparent_gain):
+        whole = written(advice.apparent_gain)
+        more += f" when checked on rows that were not used to choose ({whole} on all rows)"
     against = f"it has {written.text_with_unit(advice.score)}" if alone else f"{ours} against {written(values[0])}"
-    between_them = "".join(
-        f" {arm_label(name, advice.log.arm_column)} ({score_of_arm}) {place}, but {why}."
-        for name, score_of_arm, place, why in arms_left_out_between(advice)
-    )
     matters = _does_difference_matter_text(advice, found, written)
-    return f"By the {score}, {what} is {more}: {against}{smaller}.{between_them}{matters}"
+    return f"By the {score}, {what} is {more}: {against}{smaller}.{_arms_left_out_text(advice, found)}{matters}"
 
 
-def arms_left_out_between(advice: Advice) -> list[tuple[str, str, str, str]]:
-    """Arms that score more than the one compared with, but could not be compared: names, scores, place, and why."""
-    found, outliers = advice.decision.difference, {}
-    for caveat in advice.decision.caveats:
-        if caveat.kind == "outlier":
-            outliers[caveat.arms[0]] = plain_number(caveat.numbers["reward"])
-    if found is None or len(advice.mixture) > 1:
-        return []
-    utilities = advice.evidence.arm_utilities
-    out = []
-    for k in advice.evidence.left_out:
-        arm = advice.arms[k]
-        if utilities[k] > utilities[advice.names.index(found.rival)] and arm.share == 0.0:
-            why = "it has too few rewards" if k in advice.evidence.few else "a few of its rewards decide that"
-            why = f"one of its rewards ({outliers[arm.name]}) decides that" if arm.name in outliers else why
-            place = "looks best" if utilities[k] > advice.evidence.apparent else "comes between them"
-            out.append((arm.name, number_format(advice)(arm.utility), place, why))
-    return out[:2]
+def settled_but_for_arms_set_aside(advice: Advice) -> bool:
+    """Whether the lead over all arms that could be compared is beyond chance, and only arms set aside are open."""
+    return bool(advice.decision.set_aside) and advice.sure != "unclear" and not (advice.drift or advice.censored)
+
+
+def _open_arms_text(advice: Advice, names: Sequence[str]) -> str:
+    """That arms are open because a few of their values decide, and what one would score without its largest."""
+    outliers = {caveat.arms[0]: caveat.numbers for caveat in advice.decision.caveats if caveat.kind == "outlier"}
+    listed, are = arm_list_text(advice, names), "are" if len(names) > 1 else "is"
+    if len(names) > 1 or names[0] not in outliers:
+        return f"{listed} {are} open: a few values decide."
+    value, without = outliers[names[0]]["reward"], number_format(advice)(outliers[names[0]]["without"])
+    return f"{listed} is open: one value ({plain_number(value)}) decides. Without it {listed} is {without}."
+
+
+def _arms_left_out_text(advice: Advice, found: Difference) -> str:
+    """Which arms were left out, and why, if one of them scores more than the arm compared with."""
+    evidence = advice.evidence
+    least = evidence.arm_utilities[advice.names.index(found.rival)]
+    ahead = {k for k in evidence.left_out if evidence.arm_utilities[k] > least}
+    if not ahead or len(advice.mixture) > 1:
+        return ""
+    said, few = "", [k for k in advice.by_share() if k in evidence.few and k in evidence.left_out]
+    if ahead & set(few):
+        counts = sorted(_n_rewards_or_units(advice, k) for k in few)
+        what = min_sample_size_text(advice).partition(" ")[2]
+        what = what.replace("units", "unit").replace("rows", "row") if counts[-1] == 1 else what
+        number = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,}–{counts[-1]:,}"
+        have, are = ("have", "each and are") if len(few) > 1 else ("has", "and is")
+        said = f" {arm_list_text(advice, [advice.names[k] for k in few])} {have} {number} {what} {are} left out."
+    wild = [name for name in advice.decision.set_aside if advice.names.index(name) in ahead]
+    if wild and not settled_but_for_arms_set_aside(advice):
+        said += f" {_open_arms_text(advice, wild)}"
+    return said
 
 
 def _does_difference_matter_text(advice: Advice, found: Difference, written: NumberFormat) -> str:
@@ -167,13 +184,16 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
-    what = mixture_text(advice.mixture, advice.log.arm_column) if decision.kind == "cannot tell" else "It"
-    ahead = f"{what} is better than {arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
+    ahead = f"It is better than {arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
     if decision.kind == "leads":
         return f"{ahead}But {arm_list_text(advice, decision.open)} could still be as good."
-    return f"A difference like this is often seen by chance alone. {ahead}".rstrip()
+    chance = "A difference like this is often seen by chance alone."
+    if not beaten:
+        return chance
+    are = "are" if len(beaten) > 1 else "is"
+    return f"{chance} {arm_list_text(advice, beaten)} {are} clearly worse; among the others the data cannot tell."
 
 
 def _why_arms_are_tied_text(advice: Advice) -> str:
@@ -193,19 +213,35 @@ def _why_arms_are_tied_text(advice: Advice) -> str:
 
 def price_sentence(advice: Advice) -> str:
     """What the recommendation costs by the plain average, in a sentence; empty if it costs nothing."""
-    if advice.tied or advice.metric.shape == "linear" or any(tail.may_lack_mean for tail in advice.tails):
+    means = _averages_given_and_best(advice)
+    if means is None:
         return ""
-    compared = [a for k, a in enumerate(advice.arms) if k not in {*advice.evidence.left_out, *advice.evidence.few}]
-    best = max(compared or advice.arms, key=lambda a: advice.shown(a.mean))
-    given = sum(a.share * a.mean for a in advice.arms)
-    if advice.shown(best.mean - given) <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
-        return ""
-    written = NumberFormat.for_resolution([0.1 * (best.mean - given)], advice.log.measured_in)
+    (given, best), written = means, average_format(advice)
     percent = given > 0.0 and not advice.loss and advice.log.measured_in != "%"
     less = f" ({format_two_digits(100 * (1 - given / best.mean))} % less)" if percent else ""
     name = arm_label(best.name, advice.log.arm_column)
     ours, theirs = (written.text_with_unit(mean) for mean in (given, best.mean))
     return f"It costs something by the plain average: {ours} instead of {theirs} with {name}{less}."
+
+
+def _averages_given_and_best(advice: Advice) -> tuple[float, ArmAdvice] | None:
+    """The average that the recommendation gives, and the arm with the best one; ``None`` if nothing is given up."""
+    if advice.tied or advice.metric.shape == "linear" or any(tail.may_lack_mean for tail in advice.tails):
+        return None
+    compared = [a for k, a in enumerate(advice.arms) if k not in {*advice.evidence.left_out, *advice.evidence.few}]
+    best = max(compared or advice.arms, key=lambda a: advice.shown(a.mean))
+    given = sum(a.share * a.mean for a in advice.arms)
+    if advice.shown(best.mean - given) <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
+        return None
+    return given, best
+
+
+def average_format(advice: Advice) -> NumberFormat:
+    """How plain averages are written: fine enough for what the recommendation costs by them, if it costs something."""
+    means, written = _averages_given_and_best(advice), number_format(advice)
+    if means is None:
+        return written
+    return NumberFormat.for_resolution([0.1 * (means[1].mean - means[0])], advice.log.measured_in)
 
 
 def next_step_sentences(advice: Advice) -> str:
@@ -226,23 +262,23 @@ def next_step_sentences(advice: Advice) -> str:
     if step.kind == "nothing":
         return "No more data are needed to decide this."
     if step.kind == "more rewards":
-        first = [name for name, *_ in arms_left_out_between(advice)]
-        needed = f"More rewards of {arm_list_text(advice, first)} are needed first. " if first else ""
-        more, it = _more_rewards_text(advice, step.rewards), "the rest" if first else "it"
+        more = _more_rewards_text(advice, step.rewards)
         if step.or_more:
             small = "so small that the true one may be zero"
-            return f"{needed}The difference is {small}. {more}, or still more, would be needed to settle {it}."
+            return f"The difference is {small}. {more}, or still more, would be needed to settle it."
         rough = "the true difference is not known, so this is rough"
-        return f"{needed}{more} would settle {it} in about 8 of 10 cases; {rough}."
+        return f"{more} would settle it in about 8 of 10 cases; {rough}."
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
-        compare = f"a few decide how {names} compare{'s' * (len(step.arms) == 1)}"
-        if advice.decision.kind == "choose":
-            return f"To compare {names} as well, more rewards are needed: {compare}."
-        return f"More rewards of {names} are needed first: {compare}."
+        outliers = [c for c in advice.decision.caveats if c.kind == "outlier" and c.arms == step.arms]
+        if outliers:
+            value = plain_number(outliers[0].numbers["reward"])
+            return f"Is {value} right? If not, ask again without it; if so, more values of {names} are needed."
+        return f"More values of {names} are needed: a few decide how {names} compare{'s' * (len(step.arms) == 1)}."
     if step.kind == "more of some arms":
         counts = ", ".join(
-            f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units_text(advice, n)}" for n in step.arms[:4]
+            f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units(advice, advice.names.index(n)):,}"
+            for n in step.arms[:4]
         )
         each = "each" if len(step.arms) > 1 else arm_label(step.arms[0], advice.log.arm_column)
         return f"First collect at least {min_sample_size_text(advice)} of {each}: {counts}."
@@ -261,9 +297,10 @@ def _more_rewards_text(advice: Advice, more: dict[str, int]) -> str:
     if len(counts) == 1:
         arms = f"{'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
         return f"About {counts.pop():,} more rewards of {arms}{new}"
-    parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in list(more.items())[:4]]
-    rest = f", and so on for all {len(more)}" if len(more) > 4 else ""
-    return f"More rewards (about {', '.join(parts)}{rest}){new}"
+    if len(more) > 4:
+        return f"About {min(counts):,} to {max(counts):,} more rewards of each of the {len(more)} that are closest{new}"
+    parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in more.items()]
+    return f"More rewards (about {', '.join(parts)}){new}"
 
 
 def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
@@ -278,87 +315,6 @@ def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
         if float(np.ptp(utilities)) > TIE_TOLERANCE * float(np.abs(utilities).max(initial=0.0)):
             fit.append((describe_metric(find_metric(text)), text))
     return fit[:3]
-
-
-# ---- how it was worked out ------------------------------------------------------------------------------
-
-
-def method_notes(advice: Advice) -> Iterator[str]:
-    """How the answer was worked out, one sentence each."""
-    yield from general_notes(advice)
-    metric, found, written = advice.metric, advice.evidence, number_format(advice)
-    if metric.name != "mean":
-        yield f"What you value, as a formula: {metric!r}."
-    lowest, highest = checks.score_limits_at_zero(advice.support, metric)
-    if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
-        side = "below" if isfinite(lowest) else "above"
-        yield f"The score cannot be {side} 0 here, and intervals stop there."
-    for cost in advice.costs.values():
-        yield f"In the data, {cost}."
-    if metric.shape in ("convex", "linear") and len(advice.names) > 1 and advice.limits is None:
-        yield f"For this preference no mixture can be better than the best single {arm_noun(advice)}."
-    if metric.shape == "neither" and len(advice.names) > 4:
-        yield "The best mixture was searched for; it is not proved that there is no better one."
-    if metric.jumps:
-        yield "For this preference small changes of the rewards can change the score a lot; the bounds allow for that."
-    if found.by_bands and not metric.jumps:
-        yield f"Compared by confidence bands only: {arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
-    if all(map(isfinite, advice.bounds)):
-        ends = written.interval_text(advice.bounds)
-        yield (
-            f"With probability {100 * advice.level:g} % the recommendation truly scores {ends}, whatever the "
-            "distributions are inside the declared range."
-        )
-    if len(advice.mixture) > 1:
-        if found.divisions:
-            yield f"The gain of mixing is held-out: some rewards choose, the others measure, {found.divisions} times."
-        noun = arm_noun(advice)
-        yield (
-            f"A mixture means that each time one {noun} is chosen, and that in the long run each gets its share. It "
-            "does not mean to split an amount of money within one time."
-        )
-    yield from unchecked_assumptions(advice)
-
-
-def unchecked_assumptions(advice: Advice) -> Iterator[str]:
-    """What could not be checked, whatever the preference."""
-    kept_rows, noticed = advice.log.kept_rows, {finding.kind for finding in advice.log.findings}
-    if (kept_rows is None or kept_rows.time is None) and "times" not in noticed:
-        yield "Not checked, because no time column was named (--time): whether rewards changed over time."
-    if (kept_rows is None or kept_rows.unit is None) and "units" not in noticed:
-        yield "Not checked, because no unit column was named (--unit): whether rewards are of the same person or place."
-
-
-def general_notes(advice: Advice) -> Iterator[str]:
-    """Notes that do not depend on the metric."""
-    log = advice.log
-    if advice.loss:
-        yield "The numbers are losses: smaller is better. Tables show them as they are in the data."
-    if isinstance(advice.support, Binary) and advice.family == 1:
-        yield "All rewards are 0 or 1."
-    if log.per is not None:
-        period = "value of the time column" if log.per == "time" else log.per
-        yield (
-            f"One reward is the average in one {period}: {log.used:,} rows became {log.n_outcomes:,} rewards. A "
-            f"mixture means that in each {period} one {arm_noun(advice)} is chosen alone."
-        )
-    rows = log.kept_rows
-    if rows is not None and rows.unit is not None:
-        yield f"Rewards belong to {np.unique(rows.unit).size:,} units; standard errors are between units."
-    if rows is not None and rows.block is not None:
-        blocks = np.unique(rows.block).size
-        yield f"Standard errors are between {blocks} blocks of time, because rewards may depend on those before them."
-    if rows is not None and rows.time is not None and not advice.drift:
-        yield "Rewards did not change over time beyond chance."
-    summarised = [arm for arm in log.arms if arm.error > 0.0]
-    if summarised:
-        worst = max(arm.error for arm in summarised)
-        yield (
-            f"{len(summarised)} of {len(log.arms)} arms have so many different rewards that they were summarised; "
-            f"shares are off by at most {worst:.2g}, which is allowed for."
-        )
-    if advice.family > 1:
-        yield f"{advice.family} preferences were tested at once, and the verdicts allow for that (Holm's rule)."
 
 
 # ---- words and numbers ----------------------------------------------------------------------------------
@@ -466,18 +422,18 @@ def _error_level_text(advice: Advice) -> str:
     return f"{100 * (1 - advice.level):.3g} %"
 
 
-def _n_rewards_or_units_text(advice: Advice, name: str) -> str:
-    k, rows = advice.names.index(name), advice.log.kept_rows
+def _n_rewards_or_units(advice: Advice, k: int) -> int:
+    rows = advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
-        return f"{advice.arms[k].n:,}"
-    return f"{np.unique(rows.cluster_of_each_row[rows.arm == k]).size:,}"
+        return advice.arms[k].n
+    return int(np.unique(rows.cluster_of_each_row[rows.arm == k]).size)
 
 
 def min_sample_size_text(advice: Advice) -> str:
     """How many rewards, units or blocks of time standard errors need."""
     rows = advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
-        return f"{FEWEST_FOR_STANDARD_ERRORS} rewards"
+        return f"{FEWEST_FOR_STANDARD_ERRORS} rows"
     return f"{FEWEST_UNITS} {'units' if rows.unit is not None else 'blocks of time'}"
 
 
