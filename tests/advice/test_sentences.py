@@ -6,6 +6,7 @@ import re
 from statistics import NormalDist
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats as st
 
@@ -233,7 +234,16 @@ def test_rows_with_weights_say_to_how_many_they_amount() -> None:
 
 def test_one_number_is_written_in_one_way() -> None:
     assert NumberFormat(2)(5.845) == NumberFormat(2)(np.nextafter(5.845, 0)) == NumberFormat(2)(np.nextafter(5.845, 9))
-    rng = np.random.default_rng(5)
-    advice = pmb.advise({"a": rng.normal(0, 1, 300), "b": rng.normal(0.9, 30, 300)}, "avoid the worst 10 %")
-    table = {row[0]: row[2] for row in advice.rows()}
-    assert f"{table['a']} instead of {table['b']} with b" in advice.price
+
+
+def test_the_headline_says_which_direction_was_assumed_of_a_time() -> None:
+    rng = np.random.default_rng(3)
+    arms = np.repeat(["slow", "quick"], 60)
+    values = rng.uniform(0.0, 2.0, 120) + np.where(arms == "slow", 5.0, 1.0)
+
+    def headline(column: str, **said: bool) -> str:
+        return pmb.advise(pd.DataFrame({"supplier": arms, column: values}), reward=column, **said).recommendation
+
+    assert headline("days") == "Choose slow, if more days is better."
+    assert headline("days", loss=False) == "Choose slow."
+    assert headline("Delivery days") == headline("days", loss=True) == "Choose quick."

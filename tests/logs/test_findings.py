@@ -176,3 +176,20 @@ def test_files_that_are_too_large_to_look_for_copies_say_so(tmp_path: Path, monk
 
     monkeypatch.setattr(whole_table, "_LARGEST_FILE", 100)
     assert kinds(read_log(csv(tmp_path, ROWS))) == ["copies not checked"]
+
+
+@pytest.mark.parametrize("name", ["Total", "SUM", "Summe:", "Gesamt", "grand total"])
+def test_a_row_for_the_sum_of_all_others_is_left_out(tmp_path: Path, name: str) -> None:
+    total = sum(value for _, value in ROWS)
+    log = read_log(csv(tmp_path, [*ROWS, (name, 1.1 * total)]))
+    assert [arm.name for arm in log.arms] == ["north", "south"] and log.used == len(ROWS)
+    assert kinds(log) == ["totals"] and f"“{name}”" in log.findings[0].seen
+    timed = [(f"2026-08-{1 + k:02}", *row) for k, row in enumerate([*ROWS, (name, total)])]
+    rows = read_log(csv(tmp_path, timed, "day,arm,reward"), settings=ReadSettings(time="day")).kept_rows
+    assert rows is not None and rows.arm.max() == 1 and rows.reward.sum() == pytest.approx(total)
+
+
+def test_other_arms_with_such_a_name_or_value_are_kept(tmp_path: Path) -> None:
+    total = sum(value for _, value in ROWS)
+    for more in ([("Total", 3.0)], [("Total", total)] * 2, [("Totalis", total)], [("Total", -total)]):
+        assert len(read_log(csv(tmp_path, [*ROWS, *more])).arms) == 3

@@ -322,3 +322,21 @@ def test_an_excel_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_pat
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (20 << 20))
     with pytest.raises(ValueError, match="unpacks"):
         read_log(tmp_path / "bomb.xlsx")
+
+
+def test_decimal_commas_are_read_where_they_can_mean_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{1000 + k};{'ab'[k % 2]};{k % 7},{k % 10}" for k in range(60)]
+    path.write_text("\n".join(["Order No;Supplier;Delivery days", *rows, "1060;a;n/a", "1061;b;999"]))
+    for said in (ReadSettings(reward="Delivery days"), ReadSettings(decimal=","), ReadSettings()):
+        log = read_log(path, settings=said)
+        assert (log.reward_column, log.used, log.malformed) == ("Delivery days", 61, {"no reward": 1})
+        assert (said.decimal is None) == any("“,” as the decimal sign" in f.seen for f in log.findings)
+
+
+def test_no_answer_from_a_few_rows_if_most_numbers_are_written_in_another_way(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arm;reward\n" + "a;1,500\nb;2,250\na;999\n" * 9)
+    with pytest.raises(ValueError, match=r"18 of 27 rows have .* '1,500' look like decimal commas \(or thousands\)"):
+        read_log(path)
+    assert read_log(path, settings=ReadSettings(thousands=",")).used == 27

@@ -102,3 +102,42 @@ def test_ids_and_visits_are_never_the_result_and_survival_data_are_seen(
     found = sniff(file)
     assert (found.arm, found.reward) == (arm, reward)
     assert not {"subject", "visit"} & set(found.reward_candidates)
+
+
+DAYS = [f"{3 + k * 7 % 5}.{k % 10}" for k in range(60)]
+
+
+@pytest.mark.parametrize("word", ["n/a", "NA", "N/A", "?", "tbd", "-", "null", "none", "#N/A", "nan"])
+def test_a_few_other_cells_do_not_hide_a_column_of_numbers_or_dates(tmp_path: Path, word: str) -> None:
+    rows = [f"{'ab'[k % 2]},{1 + k % 28:02}.07.2026,{days}" for k, days in enumerate(DAYS)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["supplier,ordered,result", f"a,{word},4.5", *rows, f"b,01.08.2026,{word}"]))
+    found = sniff(file)
+    assert (found.reward, found.numeric, found.dates) == ("result", (False, False, True), (False, True, False))
+
+
+def test_a_column_with_many_texts_is_none_of_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["supplier,size", *(f"{'ab'[k % 2]},{'large' if k % 8 == 0 else k}" for k in range(60))]))
+    assert sniff(file).reward is None
+
+
+@pytest.mark.parametrize(
+    "number", [lambda k: 10_000 + k + k // 9, lambda k: 500 + 37 * k, lambda k: 900 - k, lambda k: 1000 + k * 7 % 60]
+)
+def test_numbers_that_only_say_which_row_it_is_are_never_the_result(
+    tmp_path: Path, number: Callable[[int], int]
+) -> None:
+    file = tmp_path / "t.csv"
+    rows = [(number(k), "ab"[k % 2], days) for k, days in enumerate(DAYS)]
+    file.write_text("\n".join(["Order;Supplier;Comment", *(f"{n};{arm};well" for n, arm, _ in rows)]))
+    assert sniff(file).reward is None
+    file.write_text("\n".join(["Ref;Supplier;Quality", *(f"{n};{arm};{days}" for n, arm, days in rows)]))
+    found = sniff(file)
+    assert found.reward == "Quality" and found.sure
+
+
+def test_how_numbers_are_written_is_seen_in_the_column_that_was_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("supplier;revenue;days\n" + "a;1.5;3,4\nb;2.5;?\n" * 9)
+    assert (sniff(file).decimal, sniff(file, reward="Days").decimal) == (".", ",")

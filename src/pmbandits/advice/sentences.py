@@ -18,6 +18,7 @@ from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
+from pmbandits.logs import is_time_without_direction
 from pmbandits.metrics.registry import metric as find_metric
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def recommendation_sentence(advice: Advice) -> str:
     """The headline: one of three, as far as the evidence allows; for one arm, and for limits, with a word on that."""
     what = mixture_text(advice.mixture, advice.log.arm_column)
     limited = ", within your limits" if advice.limits is not None else ""
+    column = advice.log.reward_column
+    if advice.direction_assumed and not advice.loss and is_time_without_direction(column):
+        limited += f", if more {column} is better"
     if len(advice.names) == 1:
         return f"There is only one {arm_noun(advice)}, {what}: nothing to choose from."
     if advice.decision.kind == "choose":

@@ -18,6 +18,7 @@
 ================  ======================================================================================
 """
 
+from pmbandits.logs.column_names import is_time_without_direction as is_time_without_direction
 from pmbandits.logs.column_names import sounds_like_loss as sounds_like_loss
 from pmbandits.logs.columns import ReadSettings as ReadSettings
 from pmbandits.logs.findings import Finding as Finding

@@ -34,21 +34,34 @@ _NOT_REWARD_WORDS = UNIT_WORDS | frozenset(
 EVENT_WORDS = frozenset(("cens", "censor", "censored", "status", "event", "death", "dead", "died"))
 SURVIVAL_WORDS = frozenset(("time", "days", "weeks", "months", "survival", "duration", "tenure", "futime"))
 _LOSS_WORDS = frozenset(
-    """cost costs expense expenses price prices loss losses delay delays wait waits waiting latency lateness downtime
+    """cost costs expense expenses price prices loss losses delay delays wait waits waiting latency late lateness
+    tardiness overdue turnaround downtime
     defect defects complaint complaints damage damages waste debt penalty churn failure failures error errors mistake
     mistakes duration refund refunds seizure seizures death deaths mortality accident accidents injury injuries relapse
     relapses outage outages bug bugs incident incidents cancellation cancellations returned overtime
     mängel ausschuss storno stornos tote todesfälle anfälle strafe strafen""".split()  # noqa: SIM905
 )
 _GERMAN_LOSS = re.compile(
-    r"\w*(kosten|fehler|verluste?|verspätung(en)?|verzögerung(en)?|dauer|ausgaben|aufwand|preise?|schaden|schäden|"
+    r"\w*(kosten|fehler|verluste?|verspätung(en)?|verzögerung(en)?|verzug|dauer|ausgaben|aufwand|preise?|schaden|schäden|"
     r"reklamation(en)?|beschwerden?|retouren?|stornierung(en)?|ausfälle|unfälle|"
-    r"(liefer|warte|antwort|lade|bearbeitungs|durchlauf|ausfall|reaktions|stillstands|fahr)zeit(en)?)"
+    r"(liefer|warte|antwort|lade|bearbeitungs|durchlauf|ausfall|reaktions|stillstands|fahr|reparatur|verzugs)"
+    r"(zeit(en)?|tage|stunden|minuten))"
 )
 _SHORT_TIMES = frozenset(
     """response wait waiting delivery lead load loading processing handling travel queue turnaround cycle repair build
     answer reaction down resolution shipping commute""".split()  # noqa: SIM905
 )
+_TASKS = _SHORT_TIMES | frozenset(
+    """deliver delivered resolve resolved repaired fix fixed respond reply close closed ship shipped arrive arrival
+    complete completed completion finish finished pay payment hire process lieferung reparatur""".split()  # noqa: SIM905
+)
+_TIME_WORDS = frozenset(
+    """time times day days hour hours hrs h minute minutes mins min second seconds secs sec ms week weeks month months
+    year years zeit tag tage tagen stunden minuten sekunden wochen monate monaten jahre jahren""".split()  # noqa: SIM905
+)
+_BESIDE_TIMES = frozenset(("in", "of", "working", "business", "calendar"))
+_UNTIL, _SINCE = frozenset(("to", "until", "till", "bis")), frozenset(("between", "since", "without", "seit", "ohne"))
+_SAYS_MORE_IS_BETTER = frozenset((*REWARD_WORDS, "per", "pro", "alive", "saved", "free", "uptime"))
 
 _UNITS = frozenset(
     """€ $ £ ¥ ₹ % EUR USD GBP CHF ct k€ T€ ms s sec secs seconds min mins minutes h hrs hours days weeks months years
@@ -84,10 +97,30 @@ def sounds_like_loss(column: str) -> bool:
     [False, False, False, False]
     """
     words = words_of_name(column)
-    if len(words) > 1 and words[-1] in ("time", "times") and words[-2] in _SHORT_TIMES:
+    if _TIME_WORDS & set(words) and (_UNTIL | _SINCE) & set(words):  # "days to deliver", but not "time to relapse"
+        return bool(_UNTIL & set(words)) and bool(_TASKS & set(words))
+    what = list(words)  # of "delivery time (days)" the delivery
+    while what and what[-1] in _TIME_WORDS | _BESIDE_TIMES:
+        what.pop()
+    if what and len(what) < len(words) and what[-1] in _SHORT_TIMES:
         return True
-    ends = {words[-1], *(words[:1] if len(words) <= 2 else ())} if words else set()
+    ends = {*words[-1:], *what[-1:], *(words[:1] if len(words) <= 2 else ())}
     return any(word in _LOSS_WORDS or _GERMAN_LOSS.fullmatch(word) for word in ends)
+
+
+def is_time_without_direction(column: str) -> bool:
+    """Whether the name of a column says a time, but not whether a long or a short one is better.
+
+    >>> [is_time_without_direction(name) for name in ("days", "Process (h)", "delivery days", "sales per day")]
+    [True, True, False, False]
+    """
+    words = words_of_name(column)
+    first = words[:1] if words[:1] not in (["min"], ["second"], ["h"]) else []  # "min temperature", "second half"
+    return (
+        bool(_TIME_WORDS & {*first, *words[-1:]})
+        and not sounds_like_loss(column)
+        and not _SAYS_MORE_IS_BETTER & set(words)
+    )
 
 
 def may_name_reward(column: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,10 @@ _FEWEST_NAMES = 10  # arms, from which on their names are looked at as dates or 
 _SENTINEL_DISTANCE = 10.0  # times the size of all other rewards
 _EXPECTED_OUTSIDE = 20.0  # rows of an arm to be expected before its first or after its last, to say that there are none
 _MOST_NAMED = 4
+_TOTAL = re.compile(r"(grand |sub)?totals?|sum|summe|gesamt(summe)?|insgesamt", re.IGNORECASE)
 _NOTES = frozenset(
     ("columns", "conditions", "copies not checked", "decimals", "encoding", "range not known", "rows", "sentinels",
-     "sheets", "times", "titles")
+     "sheets", "times", "titles", "totals")
 )  # fmt: skip
 
 
@@ -69,6 +70,24 @@ def likely_codes_for_missing(log: Log, loss: bool) -> list[float]:
         ):
             out.append(-value if loss else value)
     return out
+
+
+def leave_out_total(log: Log) -> Log:
+    """The log without an arm that is a row for the sum of all others: its name says so, and so does its only value."""
+    for k, arm in enumerate(log.arms):
+        others = (*log.arms[:k], *log.arms[k + 1 :])
+        if arm.n != 1 or len(others) < 2 or not _TOTAL.fullmatch(arm.name.strip(" :=*")):
+            continue
+        value, total = float(arm.x[0]), sum(other.n * float(other.x @ other.p) for other in others)
+        if not abs(total) <= 2.0 * abs(value) <= 4.0 * abs(total) or value * total <= 0.0:
+            continue
+        seen = f"“{arm.name}” has one row, {abs(value):,.12g}; the sum of all others is {abs(total):,.6g}."
+        change = "To count it, give it another name."
+        finding = Finding("totals", seen, "It was taken for a total, and left out.", change)
+        rows = log.kept_rows
+        kept = None if rows is None else rows.select_arms([j for j in range(len(log.arms)) if j != k])
+        return replace(log, arms=others, kept_rows=kept, used=log.used - 1, findings=(*log.findings, finding))
+    return log
 
 
 def check_rewards(log: Log) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from pmbandits._validation import FloatArray, is_list, is_number
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, UnitsAndTimes, is_arrow, object_array, to_numpy
 from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, PLACEHOLDER, RewardCollector
 
-MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "nil", "-")  # words for a reward that is missing
+MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "nil", "-")  # words for a reward that is missing
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # a reward of yes or no, as spreadsheets and pandas write it
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 

@@ -16,7 +16,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.logs.column_names import unit_in_name
 from pmbandits.logs.columns import ReadSettings, select_columns
 from pmbandits.logs.files import OpenProgress, collect_record_batches, read_file
-from pmbandits.logs.findings import Finding, check_rewards, likely_codes_for_missing
+from pmbandits.logs.findings import Finding, check_rewards, leave_out_total, likely_codes_for_missing
 from pmbandits.logs.log import Log, RandomPartsCollector
 from pmbandits.logs.parse import REASONS, Problem, collect_table_piece, parse_numbers
 from pmbandits.logs.resolve import fill_in_settings
@@ -58,7 +58,7 @@ def read_log(
         source = _collect_any_data(collector, data, settings, watch)
         if collector.left_out:
             collector.findings.append(_left_out_finding(collector, settings))
-        return collector.finished_log(source, strict=strict)
+        return leave_out_total(collector.finished_log(source, strict=strict))
 
     log = read_once(settings)
     found = (

@@ -80,13 +80,13 @@ def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, l
 def _sniff_any(data: Any, settings: ReadSettings) -> SniffedTable | None:
     """The first rows of a file or a frame; ``None`` for a dict, and for a stream, which can be read only once."""
     if isinstance(data, (str, Path)):
-        return sniff(data, settings.sheet)
+        return sniff(data, settings.sheet, settings.reward)
     names = getattr(data, "column_names", None)
     names = getattr(data, "columns", None) if names is None else names
     if isinstance(data, Mapping) or names is None or callable(names) or not hasattr(data, "__len__"):
         return None
     columns = [np.asarray(data[name][:SNIFFED_ROWS]).tolist() for name in names]
-    return sniff_rows(list(map(str, names)), list(zip(*columns, strict=True)))
+    return sniff_rows(list(map(str, names)), list(zip(*columns, strict=True)), settings.reward)
 
 
 def _since_as_condition(settings: ReadSettings, found: SniffedTable, source: str) -> ReadSettings:

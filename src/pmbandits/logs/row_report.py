@@ -14,6 +14,7 @@ from pmbandits.logs.columns import UnitsAndTimes
 from pmbandits.logs.findings import Finding, normalised_spelling
 
 MOST_EXAMPLES = 10  # malformed rows that are shown
+_FEW_ROWS = 10  # written in another way, up to which the other rows are answered from
 NO_REWARDS = "no rewards"  # said of an arm of a dict that has none
 NO_TIME = "a time that cannot be read"
 NOT_A_NUMBER = "a reward that is not a number"
@@ -113,7 +114,10 @@ class RowReport:
         return ""
 
     def raise_if_unusable(self, *, strict: bool) -> None:
-        """Raise ``ValueError`` if no row could be used; if ``strict``, also if some could not."""
+        """Raise ``ValueError`` if no row could be used, or most are numbers written in another way.
+
+        If ``strict``, also if some could not be used.
+        """
         if self.used == 0:
             rows = (
                 f"{self.n_malformed} {self.row_word} are"
@@ -125,6 +129,9 @@ class RowReport:
             if NO_TIME in self.malformed:
                 what = "Write times as 2026-08-31, as 31.8.2026 or as numbers."
             raise ValueError(f"{self.source} holds no usable rewards{why}. {what}")
+        if self.malformed.get(NOT_A_NUMBER, 0) > max(self.rows / 2, _FEW_ROWS) and self.number_format_hint:
+            count = f"{self.malformed[NOT_A_NUMBER]:,} of {self.rows:,} {self.row_word}"
+            raise ValueError(f"{self.source}: {count} have {NOT_A_NUMBER}. {self.number_format_hint}")
         if strict and self.malformed:
             shown = "; ".join(map(str, self.examples))
             raise ValueError(

@@ -33,12 +33,15 @@ from pmbandits.logs.files import (
     read_header,
     text_encoding,
 )
+from pmbandits.logs.parse import MISSING_WORDS
 from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 SNIFFED_ROWS = 200  # rows that are looked at
 _LONGEST_CELL = 80  # letters of a cell that are shown
 _TRUTH = re.compile(r"true|false", re.IGNORECASE)
 _MOST_CANDIDATES = 6
+_MOST_OTHER_CELLS = 0.1  # of a column of numbers, or of dates: "?", "tbd" and the like
+_FEWEST_IDS = 12
 _NUMBER = re.compile(r"[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # also as people write them
 
 
@@ -82,8 +85,10 @@ class SniffedTable:
     currency: str
 
 
-def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
+def sniff(path: str | Path, sheet: str | None = None, reward: str | None = None) -> SniffedTable:
     """The first rows of a file (or of a sheet of a workbook), read as :func:`pmbandits.logs.read_log` reads it.
+
+    How numbers are written is found out from the column ``reward``, or else from the one that looks like it.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "log.csv"
@@ -100,17 +105,17 @@ def sniff(path: str | Path, sheet: str | None = None) -> SniffedTable:
     }  # fmt: skip
     with read_errors_as_one_sentence(path, kind):
         columns, rows = heads[kind](path)
-    return sniff_rows(columns, rows)
+    return sniff_rows(columns, rows, reward)
 
 
-def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> SniffedTable:
+def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], reward: str | None = None) -> SniffedTable:
     """The first rows of a table, given as cells."""
     columns = [escape_control_characters(name) for name in columns]
     texts = [
         ["" if cell is None else escape_control_characters(str(cell))[:_LONGEST_CELL] for cell in row] for row in rows
     ]
     shown = tuple(tuple(islice(chain(row, repeat("")), len(columns))) for row in texts)
-    return _guess_columns(tuple(columns), shown)
+    return _guess_columns(tuple(columns), shown, reward)
 
 
 def _csv_first_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
@@ -143,7 +148,7 @@ def _excel_first_rows(path: Path, name: str | None) -> tuple[list[str], list[tup
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as far as it was seen: its name, the cells that are not empty, and what they are."""
+    """A column as far as it was seen: its name, what is in it, and what that is; of numbers, these only."""
 
     name: str
     cells: tuple[str, ...]
@@ -158,7 +163,7 @@ class _Column:
     @property
     def is_label(self) -> bool:
         """Whether its numbers only say which row it is: they count, or the name says that they are ids."""
-        return _counts_rows(self.cells) or bool(self.words_of_name & UNIT_WORDS)
+        return _are_ids(self.cells) or bool(self.words_of_name & UNIT_WORDS)
 
     @property
     def may_be_arm(self) -> bool:
@@ -175,12 +180,19 @@ class _Column:
 
 def _make_column(name: str, cells: Sequence[str]) -> _Column:
     filled = tuple(cell.strip() for cell in cells if cell.strip())
-    dates = _are_dates(filled)  # 03.08.2026 has only digits and points as well
-    numbers = all(map(_NUMBER.fullmatch, filled)) or all(map(_TRUTH.fullmatch, filled))
-    return _Column(name, filled, dates, bool(filled) and not dates and numbers)
+    known = [cell for cell in filled if cell.lower() not in MISSING_WORDS]
+    if _are_dates(known):  # 03.08.2026 has only digits and points as well
+        return _Column(name, filled, True, False)
+    for pattern in (_NUMBER, _TRUTH):
+        numbers = tuple(filter(pattern.fullmatch, known))
+        if numbers and len(numbers) >= max((1.0 - _MOST_OTHER_CELLS) * len(known), 0.5 * len(filled)):
+            return _Column(name, numbers, False, True)
+    return _Column(name, filled, False, False)
 
 
-def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> SniffedTable:
+def _guess_columns(
+    names: tuple[str, ...], rows: tuple[tuple[str, ...], ...], reward_name: str | None = None
+) -> SniffedTable:
     """Guess which columns hold the arms and the rewards, or whether each column is an arm."""
     columns = [_make_column(name, [row[k] for row in rows]) for k, name in enumerate(names)]
     repeating = sorted(
@@ -190,7 +202,7 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
     arm, arm_sure, arm_candidates = _choose_column(columns, ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
     named = [c for c in numbers if may_name_reward(c.name)]
-    likely = [c for c in named if not _counts_rows(c.cells) or c.words_of_name & set(REWARD_WORDS)]
+    likely = [c for c in named if not _are_ids(c.cells) or c.words_of_name & set(REWARD_WORDS)]
     arms, others = likely or named, likely or [c for c in numbers if not c.is_label]
     reward, reward_sure, reward_candidates = _choose_column(others, REWARD_WORDS, others[::-1])
     event, time = _survival_columns(numbers)
@@ -202,6 +214,8 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
         sure = len(arms) > 1 and len(arms) + sum(c.is_date for c in columns) == len(columns)
     else:
         sure = arm_sure and reward_sure
+    said = [c for c in columns if reward_name is not None and c.name.strip().lower() == reward_name.strip().lower()]
+    written = said or (numbers if wide or reward is None else [reward])
     return SniffedTable(
         columns=names,
         rows=rows[:12],
@@ -218,9 +232,7 @@ def _guess_columns(names: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) ->
         sure=sure,
         event="" if event is None else event.name,
         event_time="" if time is None else time.name,
-        **_guess_number_format(
-            [cell for c in (numbers if wide or reward is None else [reward]) for cell in c.cells],
-        ),
+        **_guess_number_format([cell for c in written for cell in c.cells if _NUMBER.fullmatch(cell)]),
     )
 
 
@@ -266,6 +278,23 @@ def _guess_number_format(cells: Sequence[str]) -> dict[str, str]:
     return {"decimal": decimal, "thousands": thousands, "currency": currency}
 
 
+def _are_ids(cells: Sequence[str]) -> bool:
+    """Whether whole numbers only say which row it is: they count, or nearly all differ and grow, or lie close together.
+
+    >>> _are_ids([str(10_000 + 7 * k) for k in range(20)]), _are_ids([str(k * 7 % 20) for k in range(20)])
+    (True, True)
+    >>> _are_ids([str(k * k % 97) for k in range(20)])
+    False
+    """
+    if _counts_rows(cells):
+        return True
+    if len(set(cells)) < max(_FEWEST_IDS, 0.95 * len(cells)) or not all(re.fullmatch(r"\d+(\.0)?", c) for c in cells):
+        return False
+    numbers = [float(cell) for cell in cells]
+    grown = sorted(numbers)
+    return numbers in (grown, grown[::-1]) or grown[-1] - grown[0] < 2 * len(grown)
+
+
 def _counts_rows(cells: Sequence[str]) -> bool:
     """Whether whole numbers only count: 1, 2, 3 and so on, also from 1 again (1, 2, 3, 1, 2, 3), or each several times.
 
@@ -289,4 +318,7 @@ def _counts_rows(cells: Sequence[str]) -> bool:
 
 
 def _are_dates(cells: Sequence[str]) -> bool:
-    return bool(cells) and not are_times_written_as_numbers(cells) and bool(np.isfinite(parse_times(cells)).all())
+    """Whether nearly all cells are dates."""
+    if not cells or are_times_written_as_numbers(cells):
+        return False
+    return bool(np.isfinite(parse_times(cells)).mean() >= 1.0 - _MOST_OTHER_CELLS)
