@@ -234,6 +234,10 @@ def test_rows_with_weights_say_to_how_many_they_amount() -> None:
 
 def test_one_number_is_written_in_one_way() -> None:
     assert NumberFormat(2)(5.845) == NumberFormat(2)(np.nextafter(5.845, 0)) == NumberFormat(2)(np.nextafter(5.845, 9))
+    rng = np.random.default_rng(5)
+    advice = pmb.advise({"a": rng.normal(0, 1, 300), "b": rng.normal(0.9, 30, 300)}, "avoid the worst 10 %")
+    table = {row[0]: row[2] for row in advice.rows()}
+    assert f"{table['a']} instead of {table['b']} with b" in advice.price
 
 
 def test_the_headline_says_which_direction_was_assumed_of_a_time() -> None:
