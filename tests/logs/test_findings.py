@@ -193,3 +193,15 @@ def test_other_arms_with_such_a_name_or_value_are_kept(tmp_path: Path) -> None:
     total = sum(value for _, value in ROWS)
     for more in ([("Total", 3.0)], [("Total", total)] * 2, [("Totalis", total)], [("Total", -total)]):
         assert len(read_log(csv(tmp_path, [*ROWS, *more])).arms) == 3
+
+
+def test_a_row_has_one_number_also_where_copies_are_left_out(tmp_path: Path) -> None:
+    rows = [(k, *row) for k, row in enumerate(ROWS)]
+    texts = ["Sales 2026", "visit,arm,reward", *(",".join(map(str, row)) for row in [*rows, *rows[:5]])]
+    texts.insert(4, "7,north")
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([*texts, texts[-1], "77,south,?"]) + "\n")
+    every, once = read_log(path), read_log(path, settings=ReadSettings(distinct=True))
+    assert [e.where for e in every.examples] == ["line 5", f"line {len(texts) + 2}"]
+    assert once.examples == every.examples and once.malformed == every.malformed
+    assert (every.rows, once.rows, once.used) == (32, 26, 24)

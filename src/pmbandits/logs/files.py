@@ -131,29 +131,11 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
         collector.findings.append(Finding("encoding", f"{path.name} is not in UTF-8.", done, change))
     names = [f"c{k}" for k in range(len(header))]
     wanted = [names[k] for k in columns.sorted_column_indices]
-    wrong_width_lines = array("q")  # lines with a wrong number of columns
-
-    def on_invalid_row(row: Any) -> str:
-        wrong_width_lines.append(row.number)
-        said = f"{row.actual_columns} columns instead of {row.expected_columns}"
-        collector.count_and_keep_malformed(
-            row.number, f"line {row.number}", "a wrong number of columns", f"{said}: {row.text}"
-        )
-        return "skip"
-
-    def line_number(row: int) -> int:
-        """The line of a row that was not skipped; the header is line 1."""
-        number = row + 2 + above
-        for skipped in wrong_width_lines:
-            if skipped > number:
-                break
-            number += 1
-        return number
-
+    skipped = SkippedLines(above, collector)
     raw = pa.OSFile(str(path), "rb")
     try:
-        batches = open_csv(path, names, wanted, delimiter, above, on_invalid_row, raw)
-        for _ in collect_record_batches(collector, batches, names, columns, settings, "line", line_number):
+        batches = open_csv(path, names, wanted, delimiter, above, skipped.skip, raw)
+        for _ in collect_record_batches(collector, batches, names, columns, settings, "line", skipped.line_number):
             yield raw.tell()
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
@@ -165,7 +147,32 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
             ) from None
         if "Empty CSV" not in str(error):
             raise ValueError(f"cannot read {path.name}: {escape_control_characters(str(error))[:300]}.") from None
-    collector.rows += len(wrong_width_lines)
+
+
+class SkippedLines:
+    """The lines of a CSV file with a wrong number of columns; they are reported to the collector, if there is one."""
+
+    def __init__(self, above: int, collector: RewardCollector | None = None) -> None:
+        self.above, self.collector = above, collector
+        self.numbers = array("q")
+
+    def skip(self, row: Any) -> str:
+        """Skip a line, as Arrow asks for it."""
+        self.numbers.append(row.number)
+        if self.collector is not None:
+            self.collector.rows += 1
+            said = f"{row.actual_columns} columns instead of {row.expected_columns}: {row.text}"
+            self.collector.count_and_keep_malformed(row.number, f"line {row.number}", "a wrong number of columns", said)
+        return "skip"
+
+    def line_number(self, row: int) -> int:
+        """The line of a row that was not skipped; the header is line 1, if there are no lines above it."""
+        number = row + 2 + self.above
+        for skipped in self.numbers:
+            if skipped > number:
+                break
+            number += 1
+        return number
 
 
 def open_csv(

@@ -134,11 +134,16 @@ def _collect_any_data(collector: RewardCollector, data: Any, settings: ReadSetti
     if settings.wide:
         collector.row_word = "cells"
     if isinstance(data, (str, Path)):
-        whole = read_whole_table(Path(data), settings.sheet) if settings.distinct else None
+        whole = read_whole_table(Path(data), settings.sheet, collector) if settings.distinct else None
         if whole is not None:
-            header, table = whole[0], drop_duplicate_rows(whole[1])
+            header, table, row_word, number = whole
             columns = select_columns(settings, header, Path(data).name)
-            for _ in collect_record_batches(collector, table.to_batches(), table.column_names, columns, settings):
+            distinct = drop_duplicate_rows(table)
+            first = distinct.column("at_min").to_pylist()
+            batches, names = distinct.to_batches(), table.column_names
+            for _ in collect_record_batches(
+                collector, batches, names, columns, settings, row_word, lambda row: number(first[row])
+            ):
                 pass
         elif settings.distinct:
             raise ValueError(

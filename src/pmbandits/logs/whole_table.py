@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,18 @@ import numpy as np
 
 from pmbandits.logs.column_names import UNIT_WORDS, words_of_name
 from pmbandits.logs.columns import ReadSettings, parse_labels, to_numpy
-from pmbandits.logs.files import file_kind, open_csv, open_parquet, open_sheet, read_errors_as_one_sentence, read_header
+from pmbandits.logs.files import (
+    SkippedLines,
+    file_kind,
+    open_csv,
+    open_parquet,
+    open_sheet,
+    read_errors_as_one_sentence,
+    read_header,
+)
 from pmbandits.logs.findings import Finding, check_time_spans
 from pmbandits.logs.periods import parse_times
+from pmbandits.logs.row_report import RewardCollector
 
 _LARGEST_FILE = 1 << 26  # bytes up to which rows are compared
 _LARGEST_FRAME = 200_000  # rows
@@ -24,10 +33,13 @@ _FEWEST_UNITS, _ROWS_OF_A_UNIT = (
 )  # different units at least, and rows of one on average, from which on it is said
 
 
-def read_whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], Any] | None:
-    """The names of the columns, and all rows as an Arrow table whose columns are called c0, c1, …; ``None`` for others.
+def read_whole_table(
+    path: Path, sheet: str | None = None, collector: RewardCollector | None = None
+) -> tuple[list[str], Any, str, Callable[[int], int]] | None:
+    """The names of the columns; all rows as an Arrow table with columns c0, c1, …; "line" or "row"; and its number.
 
-    Others are JSON lines, and files that are too large to be looked at as a whole.
+    The result is ``None`` for JSON lines, and for files that are too large to be looked at as a whole. Lines of a wrong
+    width are reported to the collector.
     """
     import pyarrow as pa
 
@@ -38,20 +50,24 @@ def read_whole_table(path: Path, sheet: str | None = None) -> tuple[list[str], A
         if kind == "csv":
             header, delimiter, above = read_header(path)
             names = [f"c{k}" for k in range(len(header))]
-            return header, pa.Table.from_batches(open_csv(path, names, names, delimiter, above, lambda row: "skip"))
+            skipped = SkippedLines(above, collector)
+            table = pa.Table.from_batches(open_csv(path, names, names, delimiter, above, skipped.skip))
+            return header, table, "line", skipped.line_number
         if kind == "parquet":
             table = open_parquet(path).to_table()
-            return table.schema.names, table.rename_columns([f"c{k}" for k in range(table.num_columns)])
+            return table.schema.names, table.rename_columns([f"c{k}" for k in range(table.num_columns)]), "row", int
         with open_sheet(path, sheet) as found:
             rows = [["" if cell is None else str(cell) for cell in row] for row in found.rows]
-            return found.columns, pa.table(
+            table = pa.table(
                 {f"c{k}": [row[k] if k < len(row) else "" for row in rows] for k in range(len(found.columns))}
             )
+            return found.columns, table, "row", found.first.__add__
 
 
 def drop_duplicate_rows(table: Any) -> Any:
-    """The table with every row once, in the order of the first of each."""
-    return table.group_by(table.column_names, use_threads=False).aggregate([])
+    """The table with every row once, in the order of the first of each, whose place is in the column ``at_min``."""
+    numbered = table.append_column("at", [np.arange(table.num_rows)])
+    return numbered.group_by(table.column_names, use_threads=False).aggregate([("at", "min")])
 
 
 def check_whole_table(data: Any, settings: ReadSettings, dates: Sequence[str]) -> list[Finding]:
@@ -64,7 +80,7 @@ def check_whole_table(data: Any, settings: ReadSettings, dates: Sequence[str]) -
             large = isinstance(data, (str, Path)) and Path(data).stat().st_size > _LARGEST_FILE
             seen = f"Rows were not checked for copies: the file is larger than {_LARGEST_FILE >> 20} MB."
             return [Finding("copies not checked", seen, "")] if large else []
-        header, table = found
+        header, table = found[:2]
         look = isinstance(data, (str, Path)) and not settings.distinct
         copies = _check_duplicates(header, table, settings) if look else []
         return [*copies, *_check_units(header, table, settings), *_check_times(header, table, settings, dates)]
@@ -136,7 +152,7 @@ def _check_duplicates(header: list[str], table: Any, settings: ReadSettings) -> 
     copies = table.num_rows - distinct.num_rows
     if not copies or distinct.num_rows < _FEWEST_ROWS:
         return []
-    keys = [header[k] for k in others if pc.count_distinct(distinct.column(k)).as_py() == distinct.num_rows]
+    keys = [header[k] for k in others if pc.count_distinct(distinct.column(f"c{k}")).as_py() == distinct.num_rows]
     if not keys:
         return []
     are = "are exact copies" if copies > 1 else "is an exact copy"
