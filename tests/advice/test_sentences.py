@@ -249,5 +249,10 @@ def test_the_headline_says_which_direction_was_assumed_of_a_time() -> None:
         return pmb.advise(pd.DataFrame({"supplier": arms, column: values}), reward=column, **said).recommendation
 
     assert headline("days") == "Choose slow, if more days is better."
+    curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
+    days = np.concatenate([curve - 6.0, curve - 8.0, np.append(curve[:99] - 6.5, -480.0)])
+    sites = np.repeat(["Lisbon", "Berlin", "Warsaw"], 100)
+    opened = pmb.advise(pd.DataFrame({"site": sites, "days": days}), arm="site", reward="days").recommendation
+    assert opened.startswith("Lisbon beats Berlin, if more days is better; Warsaw is open")
     assert headline("days", loss=False) == "Choose slow."
     assert headline("Delivery days") == headline("days", loss=True) == "Choose quick."

@@ -45,7 +45,7 @@ def recommendation_sentence(advice: Advice) -> str:
     if settled_but_for_arms_set_aside(advice):
         beaten, verb = arm_list_text(advice, advice.decision.beaten), "beats" if len(advice.mixture) == 1 else "beat"
         ahead = f"{what} {verb} {beaten}" if advice.decision.claim == "better" else f"{what} leads"
-        return f"{ahead}; {_open_arms_text(advice, advice.decision.set_aside)}"
+        return f"{ahead}{limited}; {_open_arms_text(advice, advice.decision.set_aside)}"
     if advice.decision.kind == "leads":
         leads = "leads" if len(advice.mixture) == 1 else "lead"
         return f"{what} {leads}{limited}, but the data do not settle it."
