@@ -11,7 +11,7 @@ from pmbandits.advice import report
 
 def test_a_constant_is_not_said_to_have_been_seen_between_two_numbers() -> None:
     said = str(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
-    assert "All rewards are 5" in said and "6" not in said.split("Mind:")[1].split("\n")[1]
+    assert "All values are 5" in said and "6" not in said.split("Mind:")[1].split("\n")[1]
     assert "not declared; seen 5 to 5" in report.markdown_report(pmb.advise({"a": [5.0] * 30, "b": [5.0] * 30}, "mean"))
 
 

@@ -85,7 +85,7 @@ def test_without_a_declared_support_nothing_is_called_sure_unless_rewards_are_0_
     for metric, verdict in (("gini", "looks real"), ("mean", "single arm")):
         advice = pmb.advise(apart(rng), metric)
         assert advice.sure == "looks" and advice.verdict == verdict and not advice.proven
-        assert "in at most 5 %" not in str(advice) and "if rewards go on as they were" in advice.reason
+        assert "in at most 5 %" not in str(advice) and "if values go on as they were" in advice.reason
         assert any(caveat.kind == "range not known" for caveat in advice.caveats)
         assert not np.isfinite(advice.bounds).any()
     coins = pmb.advise({"a": rng.binomial(1, 0.3, 400), "b": rng.binomial(1, 0.6, 400)}, "mean")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_only_preferences_that_tell_the_arms_apart_are_proposed() -> None:
 def test_several_preferences_say_what_each_choice_loses_by_the_others() -> None:
     data = _shop(2)
     table = pmb.advise(data, ["mean", "lower_cvar(0.97)"])
-    lost = report.percent_lost_by_other_choices(list(table))
+    lost = report.lost_by_other_choices(list(table))
     means = {name: float(np.mean(rewards)) for name, rewards in data.items()}
     chosen = next(iter(table[1].mixture))
     assert lost[0] == ["–", f"{100 * (1 - means[chosen] / max(means.values())):.0f} %"] and lost[1][1] == "–"
@@ -154,7 +155,7 @@ def test_the_three_headlines_follow_the_evidence() -> None:
         assert lines[0] == advice.recommendation and lines[1] == advice.reason
         found = advice.decision.difference
         assert found is not None and f"95 % interval: {NumberFormat(2)(found.interval[0])}" in advice.reason
-        assert ("more rewards" in advice.outlook or "would not settle" in advice.outlook) == (kind != "choose")
+        assert ("more rows" in advice.outlook or "would not settle" in advice.outlook) == (kind != "choose")
 
 
 def test_losses_are_said_in_their_own_sign_and_unit() -> None:
@@ -230,6 +231,57 @@ def test_rows_with_weights_say_to_how_many_they_amount() -> None:
     size = sum(int(w.sum() ** 2 / (w**2).sum()) for _, w in weights.groupby(table["ad"]))
     said = f"400 rows, weighted by the chance with which each ad was chosen; that is worth about {size:,} rows"
     assert said in str(advice) and said in report.html_page(advice)
+
+
+def test_one_unit_that_decides_is_named_and_new_units_are_asked_for() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame({"drug": np.repeat(["a", "b"], 120), "patient": np.repeat(np.arange(60), 4)})
+    table["fits"] = rng.normal(8, 1, 240)
+    table.loc[table["patient"] == 3, "fits"] = [14.0, 15.0, 16.0, 17.0]
+    advice = pmb.advise(table, arm="drug", reward="fits", unit="patient", loss=True)
+    rest = table[(table["drug"] == "a") & (table["patient"] != 3)]["fits"].mean()
+    said = f"without it a is {sentences.number_format(advice)(rest)}."
+    assert any(c.kind == "deciding unit" and c.seen.endswith(said) for c in advice.caveats)
+    assert [c.arms for c in advice.decision.caveats if c.kind == "deciding unit"] == [("a",)]
+    assert {row[1] for row in advice.rows()} == {"120 (30)"} and sentences.arm_table_header(advice)[1] == "rows (units)"
+    assert "new units of" in advice.outlook
+
+
+def test_arms_tried_in_part_of_the_time_are_named_before_the_answer_with_the_same_time() -> None:
+    pd = pytest.importorskip("pandas")
+    day = np.arange(300)
+    always = np.where(day < 120, 0.0, 3.0) + np.tile([-0.5, 0.0, 0.5], 100)  # 3 in the time that both have
+    late = np.tile([2.0, 2.5, 3.0], 60)
+    table = pd.DataFrame({"arm": ["old"] * 300 + ["late"] * 180, "day": [*day, *day[120:]], "x": [*always, *late]})
+    advice = pmb.advise(table, arm="arm", reward="x", time="day")
+    (finding,) = advice.before
+    assert finding.seen.startswith("Not tried the whole time: late") and advice.mixture == {"late": 1.0}
+    assert "Over the time that all of them have, “old” is better: 3.0" in finding.done
+    assert str(advice).startswith(str(finding)) and str(advice).count("Not tried the whole time") == 1
+    page = report.html_page(advice)
+    assert page.count("Not tried the whole time") == 1
+    assert page.index("Not tried the whole time") < page.index('class="answer"')
+
+
+def test_what_choices_lose_is_named_by_the_choice_and_in_one_unit() -> None:
+    rng = np.random.default_rng(7)
+    table = pmb.advise(
+        {"x": rng.normal(3, 5, 200), "y": rng.normal(0.8, 1, 200)}, ["mean", "steady", "lower_cvar(0.1)"]
+    )
+    assert [set(a.mixture) for a in table] == [{"x"}, {"y"}, {"y"}]
+    page = report.html_page(table)
+    assert "choice 1" not in page and "<th>by this preference</th><th>x</th><th>y</th>" in page
+    assert not any("%" in cell for row in report.lost_by_other_choices(list(table)) for cell in row)
+
+
+def test_the_shell_command_stands_below_the_python_call(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arm,reward\n" + "a,1\nb,2\na,2\nb,3\n" * 20)
+    assert pmb.advise(path, "gini", loss=True).repeat.splitlines()[-1] == (
+        f"# In a shell: pmbandits advise {path} --metric gini --loss"
+    )
+    assert "In a shell" not in pmb.advise(path, pmb.Mean()).repeat
 
 
 def test_one_number_is_written_in_one_way() -> None:

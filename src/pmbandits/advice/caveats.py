@@ -33,7 +33,7 @@ def caveat_findings(advice: Advice) -> Iterator[Finding]:
         yield Finding("rows", report, "")
 
 
-_DECLARE_RANGE = "If you know where rewards can lie, say so: --support lo,hi (support=Interval(lo, hi) in Python)."
+_DECLARE_RANGE = "If you know where values can lie, say so: --support lo,hi (support=Interval(lo, hi) in Python)."
 
 
 def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
@@ -60,7 +60,7 @@ def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
         written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
         early, late = (written(caveat.numbers[which]) for which in ("early", "late"))
         size = f": {early} on average in the first third, {late} in the last"
-    seen = f"The rewards of {names} changed over time{size}."
+    seen = f"The values of {names} changed over time{size}."
     return Finding(caveat.kind, seen, "The answer is about the whole time.", "For recent rows only: --since DATE.")
 
 
@@ -72,7 +72,7 @@ def _few_rewards_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
 
 
 def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
-    seen = f"A few rewards of {names} are so far from the others that they decide the result."
+    seen = f"A few values of {names} are so far from the others that they decide the result."
     done = "So there is no interval and no verdict." if advice.tails else "The answer is about the others."
     return Finding(caveat.kind, seen, done, _DECLARE_RANGE)
 
@@ -84,10 +84,19 @@ def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     return Finding(caveat.kind, seen, "Is it right?")
 
 
+def _deciding_unit_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+    written = number_format(advice)
+    average, without = (written(caveat.numbers[which]) for which in ("average", "without"))
+    seen = (
+        f"One unit of {names} (its average is {average}) decides how {names} compares; without it {names} is {without}."
+    )
+    return Finding(caveat.kind, seen, "Is it right?")
+
+
 def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     ends = sorted(advice.shown(end) for end in reward_range(advice))
     low, high = (plain_number(float(f"{end:.4g}")) for end in ends)
-    seen = f"All rewards are {low}" if low == high else f"Rewards were seen from {low} to {high}"
+    seen = f"All values are {low}" if low == high else f"Values were seen from {low} to {high}"
     return Finding(caveat.kind, f"{seen}; a rare one far outside would not be foreseen.", "", _DECLARE_RANGE)
 
 
@@ -105,14 +114,15 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     ),
     "range matters": lambda advice, caveat, names: Finding(
         caveat.kind,
-        "That is beyond chance if rewards go on as they were.",
+        "That is beyond chance if values go on as they were.",
         "It is not proved for every distribution that the declared range allows.",
     ),
     "moment bound broken": lambda advice, caveat, names: Finding(
-        caveat.kind, f"The rewards speak against the declared {advice.support!r}.", ""
+        caveat.kind, f"The values speak against the declared {advice.support!r}.", ""
     ),
     "heavy tail": _heavy_tail_caveat,
     "outlier": _outlier_caveat,
+    "deciding unit": _deciding_unit_caveat,
     "apart in time": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",
@@ -121,7 +131,7 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     ),
     "serial": lambda advice, caveat, names: Finding(
         caveat.kind,
-        "Rewards depend for long on those before them, so hardly any are independent.",
-        "Nothing is concluded; a longer time would tell more than more rewards in the same time.",
+        "Values depend for long on those before them, so hardly any are independent.",
+        "Nothing is concluded; a longer time would tell more than more rows in the same time.",
     ),
 }

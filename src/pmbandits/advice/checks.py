@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from pmbandits._validation import FloatArray
 from pmbandits.logs import Log, Sample
+from pmbandits.logs.log import Rows
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.supports import Heavy, Interval, Support
 
@@ -20,6 +21,7 @@ _LARGEST_TAIL_INDEX = 0.3  # tail index of excesses (0: exponential distribution
 _NO_MEAN_EXPONENT = 1.25  # a tail exponent below this: there may be no average at all
 _DRIFT_ALPHA = 0.01  # the probability of a false alarm of drift
 _LARGEST_TIME_DISTANCE = 0.3  # between the times of an arm and those of the others, up to which they can be compared
+_MOST_UNITS_LEFT_OUT = 500  # units up to which each is left out in turn
 _KOLMOGOROV = 1.63  # the 99 % quantile of Kolmogorov's distribution
 
 
@@ -95,6 +97,26 @@ def deciding_reward(metric: Distortion, sample: Sample) -> float | None:
     if not alone or not depends_on_tail(metric, upper=at > 0):
         return None
     return float(sample.x[at])
+
+
+def deciding_unit(metric: Distortion, rows: Rows | None, arm: int) -> tuple[float, float] | None:
+    """The average of a single unit on which more than half of an arm's jackknife variance rests, and the score without.
+
+    It is ``None`` if there is no such unit, or if every unit has one row only.
+    """
+    if rows is None or rows.unit is None:
+        return None
+    mine = rows.arm == arm
+    reward, (units, place) = rows.reward[mine], np.unique(rows.unit[mine], return_inverse=True)
+    if not 2 < units.size <= _MOST_UNITS_LEFT_OUT or units.size == reward.size:
+        return None
+    left = [reward[place != u] for u in range(units.size)]
+    without = np.array([metric.value(x, np.full(x.size, 1.0 / x.size)) for x in left])
+    away = (without - without.mean()) ** 2
+    at = int(np.argmax(away))
+    if not away[at] > 0.5 * away.sum():
+        return None
+    return float(reward[place == at].mean()), float(without[at])
 
 
 def depends_on_tail(metric: Distortion, upper: bool) -> bool:

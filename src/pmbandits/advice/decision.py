@@ -37,6 +37,7 @@ CaveatKind = Literal[
     "moment bound broken",  # the rewards speak against the declared bound
     "heavy tail",  # a few rewards decide the result
     "outlier",  # a single reward of an arm decides how it compares
+    "deciding unit",  # a single unit of an arm decides how it compares
     "few rewards",  # an arm has too few rewards to be compared
     "few units",  # an arm has too few units (or blocks of time)
     "drift",  # rewards changed over time
@@ -281,8 +282,7 @@ def _score_without(advice: Advice, k: int, reward: float) -> float:
     """What an arm scores without one reward, in the sign of the data."""
     sample = advice.log.arms[k].whole_sample
     p = np.where(sample.x == reward, np.maximum(sample.p - 1.0 / sample.n, 0.0), sample.p)
-    score = advice.metric.value(sample.x, p / p.sum())
-    return advice.shown(score) if float(advice.metric(1.0)) != 0.0 else score
+    return advice.shown_score(advice.metric.value(sample.x, p / p.sum()))
 
 
 def _caveats(advice: Advice) -> list[Caveat]:
@@ -313,6 +313,11 @@ def _caveats(advice: Advice) -> list[Caveat]:
         out.append(Caveat("few units" if clustered else "few rewards", few))
     if isinstance(support, Heavy) and checks.violates_moment_bound(support, [arm.whole_sample for arm in log.arms]):
         out.append(Caveat("moment bound broken"))
+    out += [
+        Caveat("deciding unit", (name,), {"average": advice.shown(unit[0]), "without": advice.shown_score(unit[1])})
+        for k, name in enumerate(advice.names)
+        if k not in advice.evidence.few and (unit := checks.deciding_unit(advice.metric, log.kept_rows, k)) is not None
+    ]
     out += [
         Caveat("outlier", (name,), {"reward": advice.shown(reward), "without": _score_without(advice, k, reward)})
         for k, (name, arm) in enumerate(zip(advice.names, log.arms, strict=True))

@@ -74,7 +74,7 @@ class AdviceByGroup(Mapping[str, Advice]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """The groups as a table; the first row has the names of the columns."""
-        out: list[tuple[str, ...]] = [(self.column, "rewards", "best in the data", "better than", "by", "verdict")]
+        out: list[tuple[str, ...]] = [(self.column, "rows", "best in the data", "better than", "by", "verdict")]
         for name, advice in self.items():
             out.append((name, f"{advice.log.n_outcomes:,}", *sentences.comparison_cells(advice)))
         return out

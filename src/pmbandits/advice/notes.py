@@ -28,12 +28,10 @@ def method_notes(advice: Advice) -> Iterator[str]:
         yield f"The score cannot be {side} 0 here, and intervals stop there."
     for cost in advice.costs.values():
         yield f"In the data, {cost}."
-    if metric.shape in ("convex", "linear") and len(advice.names) > 1 and advice.limits is None:
-        yield f"For this preference no mixture can be better than the best single {arm_noun(advice)}."
     if metric.shape == "neither" and len(advice.names) > 4:
         yield "The best mixture was searched for; it is not proved that there is no better one."
     if metric.jumps:
-        yield "For this preference small changes of the rewards can change the score a lot; the bounds allow for that."
+        yield "For this preference small changes of the values can change the score a lot; the bounds allow for that."
     if found.by_bands and not metric.jumps:
         yield f"Compared by confidence bands only: {arm_list_text(advice, [advice.names[j] for j in found.by_bands])}."
     if all(map(isfinite, advice.bounds)):
@@ -44,7 +42,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
         )
     if len(advice.mixture) > 1:
         if found.divisions:
-            yield f"The gain of mixing is held-out: some rewards choose, the others measure, {found.divisions} times."
+            yield f"The gain of mixing is held-out: some rows choose, the others measure, {found.divisions} times."
         noun = arm_noun(advice)
         yield (
             f"A mixture means that each time one {noun} is chosen, and that in the long run each gets its share. It "
@@ -70,9 +68,9 @@ def unchecked_assumptions(advice: Advice) -> Iterator[str]:
     """What could not be checked, whatever the preference."""
     kept_rows, noticed = advice.log.kept_rows, {finding.kind for finding in advice.log.findings}
     if (kept_rows is None or kept_rows.time is None) and "times" not in noticed:
-        yield "Not checked, because no time column was named (--time): whether rewards changed over time."
+        yield "Not checked, because no time column was named (--time): whether values changed over time."
     if (kept_rows is None or kept_rows.unit is None) and "units" not in noticed:
-        yield "Not checked, because no unit column was named (--unit): whether rewards are of the same person or place."
+        yield "Not checked, because no unit column was named (--unit): whether rows are of the same person or place."
 
 
 def general_notes(advice: Advice) -> Iterator[str]:
@@ -83,7 +81,7 @@ def general_notes(advice: Advice) -> Iterator[str]:
     if is_weighted(advice):
         yield weights_text(advice)
     if isinstance(advice.support, Binary) and advice.family == 1:
-        yield "All rewards are 0 or 1."
+        yield "All values are 0 or 1."
     if log.per is not None:
         period = "value of the time column" if log.per == "time" else log.per
         yield (
@@ -92,12 +90,12 @@ def general_notes(advice: Advice) -> Iterator[str]:
         )
     rows = log.kept_rows
     if rows is not None and rows.unit is not None:
-        yield f"Rewards belong to {np.unique(rows.unit).size:,} units; standard errors are between units."
+        yield f"Rows belong to {np.unique(rows.unit).size:,} units; standard errors are between units."
     if rows is not None and rows.block is not None:
         blocks = np.unique(rows.block).size
-        yield f"Standard errors are between {blocks} blocks of time, because rewards may depend on those before them."
+        yield f"Standard errors are between {blocks} blocks of time, because values may depend on those before them."
     if rows is not None and rows.time is not None and not advice.drift:
-        yield "Rewards did not change over time beyond chance."
+        yield "Values did not change over time beyond chance."
     summarised = [arm for arm in log.arms if arm.error > 0.0]
     if summarised:
         worst = max(arm.error for arm in summarised)

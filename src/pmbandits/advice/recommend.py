@@ -16,7 +16,7 @@ from pmbandits.advice.bands import Bands, estimate_with_band
 from pmbandits.advice.groups import AdviceByGroup, group_names
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
 from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem, negated_support
-from pmbandits.advice.repro_call import python_call
+from pmbandits.advice.repro_call import call_to_repeat
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.sample_size import n_more_rewards_needed
 from pmbandits.advice.share_constraints import compute_evidence_constrained
@@ -210,7 +210,7 @@ def advise(
     }  # fmt: skip
     if by is not None and several:
         raise ValueError("give one metric for each question with groups, not several.")
-    repeat = python_call(data, metric, {**call_options, "by": by})
+    repeat = call_to_repeat(data, metric, {**call_options, "by": by})
     out = advise_on_problem(
         problem, chosen, level=level, shares=shares, loss=losses, matters=matters, assumed=assumed, repeat=repeat
     )

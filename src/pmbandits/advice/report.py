@@ -71,6 +71,7 @@ def _report_templates() -> Environment:
     made = _html.jinja_environment(lambda name: (folder / name).read_text(encoding="utf-8"))
     made.globals |= {
         "most_drawn": _MOST_ARMS_DRAWN,
+        "id": id,
         "width": charts.WIDTH,
         "height": charts.HEIGHT,
         "left": charts.LEFT,
@@ -105,7 +106,12 @@ def _render_report_template(template: str, result: Result, title: str = "", auth
             first=first,
             groups=groups,
             overview=None if single else result.rows(),
-            common=[caveat for caveat in first.caveats if all(caveat in other.caveats for other in all_advice)],
+            caveats_of={id(a): a.without_before(a.caveats) for a in all_advice},
+            common=[
+                caveat
+                for caveat in first.without_before(first.caveats)
+                if all(caveat in other.caveats for other in all_advice)
+            ],
             notes=[caveat for caveat in first.caveats if caveat.is_note and caveat.kind != "range not known"],
             changes=list(
                 dict.fromkeys(
@@ -139,28 +145,31 @@ def _report_origin_lines(advice: Advice, author: str) -> list[str]:
 
 def _table_of_losses_by_other_choices(all_advice: Sequence[Advice]) -> list[tuple[str, ...]]:
     """A table of what the choice by each metric loses by the other metrics, with its head."""
-    head = ("", "by this preference", *(f"choice {k}" for k in range(1, len(all_advice) + 1)))
-    rows = zip(all_advice, percent_lost_by_other_choices(all_advice), strict=True)
-    return [
-        head,
-        *(
-            (f"{k}", sentences.metric_title(advice.metric, advice.loss), *cells)
-            for k, (advice, cells) in enumerate(rows, 1)
-        ),
-    ]
+    head = ("by this preference", *_different_choices(all_advice))
+    rows = zip(all_advice, lost_by_other_choices(all_advice), strict=True)
+    return [head, *((sentences.metric_title(advice.metric, advice.loss), *cells) for advice, cells in rows)]
 
 
-def percent_lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str]]:
-    """For each preference (row): what the choice by each of them (column) loses, in percent where that has a sense."""
+def _different_choices(all_advice: Sequence[Advice]) -> dict[str, Advice]:
+    """The choices, each once, by what stands at the head of a column, with the first advice that has it."""
+    choices: dict[str, Advice] = {}
+    for advice in all_advice:
+        choices.setdefault(sentences.mixture_text(advice.mixture, advice.log.arm_column), advice)
+    return choices
+
+
+def lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str]]:
+    """For each preference (row): what each choice (column) loses; in percent, if that has a sense in all rows."""
     samples = [arm.whole_sample for arm in all_advice[0].log.arms]
+    percent = all(advice.evidence.apparent > 0.0 for advice in all_advice)
     out = []
     for row_advice in all_advice:
         best, cells = row_advice.evidence.apparent, []
-        for other in all_advice:
+        for other in _different_choices(all_advice).values():
             lost = max(best - utility_of_mixture(row_advice.metric, samples, other.weights), 0.0)
             if lost <= 1e-9 * abs(best):
                 cells.append("–")
-            elif best > 0.0:
+            elif percent:
                 cells.append(f"{format_two_digits(100 * lost / best)} %")
             else:
                 cells.append(NumberFormat.for_resolution([lost], row_advice.log.measured_in).text_with_unit(lost))

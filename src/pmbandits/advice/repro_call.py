@@ -33,6 +33,18 @@ def python_call(data: Any, metric: Any, options: Mapping[str, Any]) -> str:
     return f"import pmbandits as pmb  # {__version__}\nadvice = pmb.advise({', '.join(arguments)})\nprint(advice)"
 
 
+def call_to_repeat(data: Any, metric: Any, options: Mapping[str, Any]) -> str:
+    """The Python code that reproduces an advice and, where a shell can say the same, the command as a comment below."""
+    code, metrics = python_call(data, metric, options), [metric] if isinstance(metric, str) else metric
+    plain = isinstance(metrics, Sequence) and all(isinstance(one, str) for one in metrics)
+    support = options["support"] is None or isinstance(options["support"], (Binary, Interval))
+    if not (
+        plain and support and isinstance(data, (str, PurePath)) and isinstance(options["shares"], (str, type(None)))
+    ):
+        return code
+    return f"{code}\n# In a shell: {shell_command(str(data), metrics, options)}"
+
+
 def shell_command(data: str, metrics: Sequence[str], options: Mapping[str, Any], report: str = "") -> str:
     """The ``pmbandits advise`` command that reproduces an advice, quoted for a shell.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, nan
 from pathlib import Path
@@ -150,6 +150,10 @@ class Advice:
         """A reward of the log (losses are negated there) in the sign of the data, and the other way round."""
         return (-reward if self.loss else reward) + 0.0  # never -0
 
+    def shown_score(self, score: float) -> float:
+        """A score (losses are negated) in the sign of the data; a spread has none."""
+        return self.shown(score) if float(self.metric(1.0)) != 0.0 else score
+
     @property
     def lead(self) -> float:
         """How much more the recommendation is worth than the best *other* single arm, in the data."""
@@ -182,6 +186,19 @@ class Advice:
     def assumption(self) -> Finding | None:
         """Which columns were taken, if others could be meant as well; ``None`` if that is clear."""
         return next((finding for finding in self.log.findings if finding.kind == "columns assumed"), None)
+
+    @property
+    def before(self) -> tuple[Finding, ...]:
+        """What must be read before the answer: unclear columns, and arms that were not tried the whole time."""
+        times = (f for f in self.log.findings if f.kind == "part of the time")
+        same = sentences.same_period_sentence(self)
+        said = (replace(f, done=f"{f.done} {same}".strip()) for f in times)
+        return tuple(f for f in (self.assumption, *said) if f is not None)
+
+    def without_before(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Findings without those that stand before the answer."""
+        kinds = {finding.kind for finding in self.before}
+        return [finding for finding in findings if finding.kind not in kinds]
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -235,12 +252,12 @@ class Advice:
         return report.save_report(self, path, title=title, author=author)
 
     def __str__(self) -> str:
-        lines = [f"{self.assumption}\n"] if self.assumption else []
+        lines, caveats = [f"{finding}\n" for finding in self.before], self.without_before(self.caveats)
         lines += [self.recommendation, self.reason, self.price, self.outlook, ""]
         lines += aligned_columns([sentences.arm_table_header(self), *self.rows()])
         if self.hidden:
             lines.append(f"… and {self.hidden} more arms")
-        lines += ["", *(["Mind:"] if self.caveats else []), *(f"- {caveat}" for caveat in self.caveats)]
+        lines += ["", *(["Mind:"] if caveats else []), *(f"- {caveat}" for caveat in caveats)]
         lines += [*(f"  {bad}" for bad in self.log.example_lines()), "", *self.notes]
         text = "\n".join(lines)
         while "\n\n\n" in text:
@@ -269,7 +286,7 @@ class Advice:
         return [
             (
                 a.name,
-                f"{a.n:,}" if a.n else "",
+                sentences.n_rows_text(self, a.name) if a.n else "",
                 averages(a.mean),
                 *([] if self.metric.name == "mean" else [written(a.utility)]),
                 written.interval_text(a.interval),
@@ -410,8 +427,9 @@ class AdviceTable(Sequence[Advice]):
 
     def __str__(self) -> str:
         first = self.advice[0]
-        lines = [f"{first.assumption}\n"] if first.assumption else []
-        lines += [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in self.caveats)]
+        lines = [f"{finding}\n" for finding in first.before]
+        caveats = first.without_before(self.caveats)
+        lines += [*aligned_columns(self.rows()), "", *(f"- {caveat}" for caveat in caveats)]
         lines += [*(f"  {bad}" for bad in first.log.example_lines()), "", *first.general]
         return "\n".join(lines).strip()
 

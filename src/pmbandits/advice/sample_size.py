@@ -63,7 +63,7 @@ def n_more_rewards_needed(
         growth[j] = max(growth.get(j, 1.0), pair[1])
         for k in used:
             growth[k] = max(growth[k], pair[0])
-    return {k: _round_up_to_two_digits(sizes[k] * (g - 1.0)) for k, g in sorted(growth.items()) if g > 1.0}
+    return {k: round_up_to_two_digits(sizes[k] * (g - 1.0)) for k, g in sorted(growth.items()) if g > 1.0}
 
 
 def is_at_the_limit(more: int, n: int) -> bool:
@@ -157,7 +157,7 @@ def _growth_factors_of_two_arms(mine: float, theirs: float, n: int, m: int, fact
     return a, b
 
 
-def _round_up_to_two_digits(count: float) -> int:
+def round_up_to_two_digits(count: float) -> int:
     """A count rounded up to two significant digits, because it is an estimate."""
     if count < 10:
         return max(ceil(count), 1)

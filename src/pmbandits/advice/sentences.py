@@ -18,6 +18,7 @@ from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
+from pmbandits.advice.sample_size import round_up_to_two_digits
 from pmbandits.logs import is_time_without_direction
 from pmbandits.metrics.registry import metric as find_metric
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pmbandits.metrics.distortion import Distortion
 
 MOST_ARMS_NAMED = 8  # arms in words
+_COMMON_WORDS = {
+    "all", "best", "both", "control", "current", "default", "first", "new", "none", "off", "old", "on", "other", "same",
+    "standard",
+}  # fmt: skip
 
 
 # ---- the answer -----------------------------------------------------------------------------------------
@@ -62,14 +67,14 @@ def reason_sentences(advice: Advice) -> str:
     if found is None or any(tail.may_lack_mean for tail in advice.tails):
         names = [advice.names[t.arm] for t in advice.tails if t.may_lack_mean] or list(advice.names)
         whose = arm_list_text(advice, list(dict.fromkeys(names)))
-        return f"The rewards of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
+        return f"The values of {whose} have no stable {score_name(advice)}: a few are so large that they decide it."
     said = [_size_of_difference_text(advice, found)]
     if advice.decision.kind == "choose" or settled_but_for_arms_set_aside(advice):
         said.append(_certainty_text(advice))
     elif advice.inconclusive:
-        said.append("When the rewards came does not allow to compare them.")
+        said.append("When the rows came does not allow to compare them.")
     elif advice.tails:
-        said.append("A few very large rewards decide that, and the next one of this size could change it.")
+        said.append("A few very large values decide that, and the next one of this size could change it.")
     else:
         said.append(_beaten_and_open_arms_text(advice))
     return " ".join(part for part in said if part)
@@ -136,6 +141,28 @@ def _arms_left_out_text(advice: Advice, found: Difference) -> str:
     return said
 
 
+def same_period_sentence(advice: Advice) -> str:
+    """Which arm is best over the time that all of them have; empty if that is not known."""
+    rows = advice.log.kept_rows
+    if rows is None or rows.time is None or len(advice.mixture) > 1:
+        return ""
+    times = [rows.time[(rows.arm == k) & np.isfinite(rows.time)] for k in range(len(advice.names))]
+    if not all(mine.size for mine in times):
+        return ""
+    start, end = max(mine.min() for mine in times), min(mine.max() for mine in times)
+    inside = (rows.time >= start) & (rows.time <= end)
+    values = [rows.reward[inside & (rows.arm == k)] for k in range(len(advice.names))]
+    if min(mine.size for mine in values) < FEWEST_FOR_STANDARD_ERRORS:
+        return ""
+    scores = [advice.metric.value(mine, np.full(mine.size, 1.0 / mine.size)) for mine in values]
+    best, ours = int(np.argmax(scores)), advice.names.index(next(iter(advice.mixture)))
+    best_name, our_name = (arm_label(advice.names[k], advice.log.arm_column) for k in (best, ours))
+    if best == ours:
+        return f"Over the time that all of them have, {our_name} is the best in the data, too."
+    theirs, mine_now = (number_format(advice)(advice.shown_score(scores[k])) for k in (best, ours))
+    return f"Over the time that all of them have, {best_name} is better: {theirs} against {mine_now} of {our_name}."
+
+
 def _does_difference_matter_text(advice: Advice, found: Difference, written: NumberFormat) -> str:
     """Whether the difference is as large as the smallest one that matters to the user."""
     if not advice.matters:
@@ -162,7 +189,7 @@ def _certainty_text(advice: Advice) -> str:
     if advice.sure == "surely":
         wrong = _error_level_text(advice)
         return f"It is better than {rivals} beyond chance: such a verdict is wrong in at most {wrong} of cases."
-    return f"It is better than {rivals} beyond chance, if rewards go on as they were."
+    return f"It is better than {rivals} beyond chance, if values go on as they were."
 
 
 def _not_worse_text(advice: Advice, others: Sequence[str]) -> str:
@@ -184,7 +211,7 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     if advice.censored:
         return "But some of these times were still going on, so this comparison can mislead."
     if advice.sure != "unclear":
-        return "That is beyond chance over the whole time, but rewards changed over time."
+        return "That is beyond chance over the whole time, but values changed over time."
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
@@ -210,7 +237,7 @@ def _why_arms_are_tied_text(advice: Advice) -> str:
     alone = value * float(advice.metric(1.0))  # what an arm is worth that always pays this
     if share < 0.5 or abs(advice.apparent - alone) > TIE_TOLERANCE * max(abs(alone), abs(advice.apparent)):
         return said
-    rows = "Every reward is" if share == 1.0 else f"At least {floor(100 * share):d} % of the rewards of each are"
+    rows = "Every value is" if share == 1.0 else f"At least {floor(100 * share):d} % of the values of each are"
     looks = "" if share == 1.0 or advice.metric.shape == "linear" else ", and this preference looks at no others"
     return f"{said} {rows} {plain_number(value)}{looks}."
 
@@ -252,7 +279,7 @@ def next_step_sentences(advice: Advice) -> str:
     """What to do next, in a sentence or two."""
     step = advice.decision.next_step
     if len(advice.names) == 1:
-        return "Collect rewards of something else to compare it with."
+        return "Collect rows of something else to compare it with."
     few = [advice.names[k] for k in advice.evidence.few]
     if few and advice.decision.kind == "choose":
         each = " of each" if len(few) > 1 else ""
@@ -260,18 +287,17 @@ def next_step_sentences(advice: Advice) -> str:
             f"To compare {arm_list_text(advice, few)} as well, collect at least {min_sample_size_text(advice)}{each}."
         )
     if step.kind == "survival analysis":
-        return "Compare these times by survival analysis (Kaplan–Meier curves, the log-rank test): pmbandits has none."
+        return "Compare these times by survival analysis (Kaplan–Meier, log-rank test). This tool does not do that."
     if step.kind == "recent rows":
         return "Ask again with recent rows only (--since DATE; since= in Python): does it still lead?"
     if step.kind == "nothing":
         return "No more data are needed to decide this."
     if step.kind == "more rewards":
-        more = _more_rewards_text(advice, step.rewards)
+        more = _more_rows_or_units_text(advice, step.rewards)
         if step.or_more:
-            small = "so small that the true one may be zero"
-            return f"The difference is {small}. {more}, or still more, would be needed to settle it."
+            return f"With a difference this small you would need about {more}, or still more."
         rough = "the true difference is not known, so this is rough"
-        return f"{more} would settle it in about 8 of 10 cases; {rough}."
+        return f"About {more} would settle it in about 8 of 10 cases; {rough}."
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
         outliers = [c for c in advice.decision.caveats if c.kind == "outlier" and c.arms == step.arms]
@@ -287,24 +313,26 @@ def next_step_sentences(advice: Advice) -> str:
         each = "each" if len(step.arms) > 1 else arm_label(step.arms[0], advice.log.arm_column)
         return f"First collect at least {min_sample_size_text(advice)} of {each}: {counts}."
     if step.kind == "same time":
-        return "Collect rewards of all of them in the same period, and over a longer one."
+        return "Collect rows of all of them in the same period, and over a longer one."
     if step.kind == "other preference":
         offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
         return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
     return "How much more data would settle it cannot be said from these data."
 
 
-def _more_rewards_text(advice: Advice, more: dict[str, int]) -> str:
+def _more_rows_or_units_text(advice: Advice, more: dict[str, int]) -> str:
+    rows, what = advice.log.kept_rows, "more rows"
+    if rows is not None and rows.unit is not None:
+        what = "new units"
+        sizes = {a.name: a.n / max(_n_rewards_or_units(advice, k), 1) for k, a in enumerate(advice.arms)}
+        more = {name: round_up_to_two_digits(count / sizes[name]) for name, count in more.items()}
     counts, names = set(more.values()), list(more)
-    rows = advice.log.kept_rows
-    new = ", from new units" if rows is not None and rows.unit is not None else ""
     if len(counts) == 1:
-        arms = f"{'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
-        return f"About {counts.pop():,} more rewards of {arms}{new}"
+        return f"{counts.pop():,} {what} of {'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
     if len(more) > 4:
-        return f"About {min(counts):,} to {max(counts):,} more rewards of each of the {len(more)} that are closest{new}"
-    parts = [f"{count:,} of {arm_label(name, advice.log.arm_column)}" for name, count in more.items()]
-    return f"More rewards (about {', '.join(parts)}){new}"
+        return f"{min(counts):,} to {max(counts):,} {what} of each of the {len(more)} that are closest"
+    parts = [f"{count:,} {what} of {arm_label(name, advice.log.arm_column)}" for name, count in more.items()]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
@@ -365,7 +393,11 @@ def arm_label(name: str, column: str = "") -> str:
 
     >>> arm_label("DL", "carrier"), arm_label("1", "group"), arm_label("yes", "coupon"), arm_label("20 % coin")
     ('DL', 'group 1', 'coupon yes', '“20 % coin”')
+    >>> arm_label("new", "therapy")
+    '“new”'
     """
+    if name in _COMMON_WORDS:
+        return f"“{name}”"
     if not name[:1].isdigit() and name.lower() not in ("yes", "no", "true", "false", "ja", "nein"):
         return name
     return f"{column} {name}" if column and column != "arm" else f"“{name}”"
@@ -405,7 +437,20 @@ def arm_table_header(advice: Advice) -> tuple[str, ...]:
     level = f"{100 * advice.level:g} % interval"
     last = "share" if len(advice.mixture) > 1 or advice.tied else ""
     score = [] if advice.metric.name == "mean" else [f"{score_name(advice)}{unit}"]
-    return arm_noun(advice), "rewards", f"average{unit}", *score, level, last
+    return arm_noun(advice), rows_head(advice), f"average{unit}", *score, level, last
+
+
+def rows_head(advice: Advice) -> str:
+    """The head of the column of :func:`n_rows_text`."""
+    rows = advice.log.kept_rows
+    return "rows (units)" if rows is not None and rows.unit is not None else "rows"
+
+
+def n_rows_text(advice: Advice, name: str) -> str:
+    """How many rows an arm has and, where units were named, how many units."""
+    k = advice.names.index(name)
+    units = f" ({_n_rewards_or_units(advice, k):,})" if rows_head(advice) != "rows" else ""
+    return f"{advice.arms[k].n:,}{units}"
 
 
 def share_text(advice: Advice, share: float) -> str:

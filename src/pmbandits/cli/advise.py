@@ -142,7 +142,7 @@ def advise(
         return
     several = len(chosen) > 1
     first = result[0] if several else result.whole if by is not None else result
-    _print_lines([str(first.assumption or "")], "yellow")
+    _print_lines(map(str, first.before), "yellow")
     if several:
         out.print(_table_of_rows(result.rows(), f"{data.name}: how the advice changes with what you value"))
     else:
@@ -152,7 +152,8 @@ def advise(
     if by is not None:
         out.print(_table_of_rows(result.rows(), f"In each {by}"))
         _print_lines([result.comparison])
-    _print_lines([f"- {caveat}" for caveat in (result if several else first).caveats], "yellow")
+    caveats = first.without_before((result if several else first).caveats)
+    _print_lines([f"- {caveat}" for caveat in caveats], "yellow")
     _print_lines([f"  {bad}" for bad in first.log.examples])
     _print_lines(first.notes if len(chosen) == 1 else first.general, "dim")
     if not metrics:

@@ -285,9 +285,13 @@
   }
 
   // The headline stays in sight while somebody moves sliders or looks at charts.
-  let seen = true;
-  const dock = () => { $("dock").hidden = seen || !state.now; };
-  new IntersectionObserver((entries) => { seen = entries[entries.length - 1].isIntersecting; dock(); }).observe($("sentence"));
+  const inSight = new Set();
+  const dock = () => { $("dock").hidden = inSight.size > 0 || !state.now; };
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) inSight[entry.isIntersecting ? "add" : "delete"](entry.target);
+    dock();
+  });
+  for (const id of ["head-answer", "sentence"]) watcher.observe($(id));
 
   function armsTable(arms, careful) {
     const spans = new Map((careful || []).filter((a) => a.interval).map((a) => [a.name, a.interval]));

@@ -140,7 +140,7 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
 
     left = {*advice.log.findings, *(c for c in advice.caveats if c.kind == "rows")}  # these stand beside the table
     caveats = [f"{caveat.seen} {caveat.done}".strip() for caveat in advice.caveats if caveat not in left]
-    written = sentences.number_format(advice)
+    written, averages = sentences.number_format(advice), sentences.average_format(advice)
     return {
         **{key: value for key, value in advice.to_dict().items() if key not in ("rows", "repeat")},
         "arms": [
@@ -150,7 +150,7 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
                 "interval": a.interval if isfinite(a.interval[0]) else None,
                 "span": written.interval_text(a.interval),
                 "score": written(a.utility),
-                "average": written(a.mean),
+                "average": averages(a.mean),
             }
             for a in advice.arms
         ],
