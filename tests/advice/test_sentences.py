@@ -12,7 +12,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
-from pmbandits.advice import report, sentences
+from pmbandits.advice import charts, report, sentences
 from pmbandits.advice.numbers import NumberFormat
 
 
@@ -282,6 +282,16 @@ def test_the_shell_command_stands_below_the_python_call(tmp_path: Path) -> None:
         f"# In a shell: pmbandits advise {path} --metric gini --loss"
     )
     assert "In a shell" not in pmb.advise(path, pmb.Mean()).repeat
+
+
+def test_a_picture_says_which_side_is_better_and_which_intervals_are_cut() -> None:
+    curve = st.norm.ppf((np.arange(100) + 0.5) / 100)
+    chart = charts.score_dot_chart(pmb.advise({"a": curve, "b": curve + 0.5, "c": 20.0 * curve}, loss=True), 20)
+    assert chart.note == "Smaller is better: left. Arrows: the interval of c goes on beyond the picture."
+    cut = {row["name"]: row["cut"] for row in chart.rows}
+    assert cut == {"a": [], "b": [], "c": ["low", "high"]}
+    assert all(row["from"] > 0.0 and row["from"] + row["width"] < 100.0 for row in chart.rows if not row["cut"])
+    assert charts.score_dot_chart(pmb.advise({"a": curve, "b": curve + 0.5}), 20).note == ""
 
 
 def test_one_number_is_written_in_one_way() -> None:

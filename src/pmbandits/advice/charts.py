@@ -12,7 +12,7 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.advice.curves import AxisScale, RewardCurves
 from pmbandits.advice.numbers import plain_number, share_in_percent
-from pmbandits.advice.sentences import number_format
+from pmbandits.advice.sentences import arm_label, number_format
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.palette import COLOURS, arm_colour
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LEFT, WIDTH, HEIGHT = 40, 360, 150  # pixels: the margin with numbers, the whole width, and the height of the drawing
 MOST_CURVES = 8
+_EDGE = 0.03  # of the width: left free on both sides
 _WIDEST_DRAWN = 8.0  # times the usual width of an interval, beyond which it is cut
 _Ticks = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]  # numbers with their texts, of both axes
 
@@ -41,6 +42,7 @@ class Dots:
 
     rows: list[dict[str, Any]]
     ticks: list[tuple[float, str]]
+    note: str = ""
 
 
 def score_dot_chart(advice: Advice, most: int) -> Dots:
@@ -53,8 +55,12 @@ def score_dot_chart(advice: Advice, most: int) -> Dots:
     widths = sorted(i[1] - i[0] for _, _, i, _ in shown if i)
     widest = _WIDEST_DRAWN * widths[len(widths) // 2] if widths else 0.0  # wider ones would squeeze all others
     ends = [v for _, u, i, _ in shown for v in (u, *(i if i and i[1] - i[0] <= widest else ())) if isfinite(v)] or [0.0]
-    low, high = min(ends), max(ends)
+    edge = _EDGE * (max(ends) - min(ends))  # what ends at the border looks cut
+    low, high = min(ends) - edge, max(ends) + edge
     scale = AxisScale(low, high if high > low else low + 1.0)
+    cut = [arm_label(name, advice.log.arm_column) for name, _, i, _ in shown if i and (i[0] < low or i[1] > scale.hi)]
+    beyond = f"Arrows: the interval of {' and '.join(cut[:2])} goes on beyond the picture." if cut else ""
+    left_is_better = "Smaller is better: left." if advice.shown_score(1.0) < 0.0 else ""
     return Dots(
         [
             {
@@ -74,6 +80,7 @@ def score_dot_chart(advice: Advice, most: int) -> Dots:
             for name, score, between, k in shown
         ],
         [(100.0 * scale.position_on_axis(v), plain_number(v)) for v in scale.ticks()],
+        f"{left_is_better} {beyond}".strip(),
     )
 
 

@@ -192,7 +192,8 @@ class Advice:
         """What must be read before the answer: unclear columns, and arms that were not tried the whole time."""
         times = (f for f in self.log.findings if f.kind == "part of the time")
         same = sentences.same_period_sentence(self)
-        said = (replace(f, done=f"{f.done} {same}".strip()) for f in times)
+        ask = "" if same else " To see which is best over the time that all have: --time COLUMN (time= in Python)."
+        said = (replace(f, done=f"{f.done} {same}".strip(), change=f.change + ask) for f in times)
         return tuple(f for f in (self.assumption, *said) if f is not None)
 
     def without_before(self, findings: Iterable[Finding]) -> list[Finding]:
