@@ -394,7 +394,7 @@ def test_more_data_names_every_arm_and_settles_the_question() -> None:
     assert later.count("real") >= 3
     same = pmb.advise({"a": [0, 1] * 50, "b": [0, 1] * 49 + [0, 0]}, "mean")
     assert same.decision.next_step.or_more and same.more == {"a": 2_000, "b": 1_900}
-    assert "about 2,000 of a, 1,900 of b), or still more, would be needed" in same.outlook
+    assert "you would need about 2,000 more rows of a and 1,900 more rows of b, or still more." in same.outlook
 
 
 def test_units_widen_errors_and_shared_ones_narrow_them() -> None:
