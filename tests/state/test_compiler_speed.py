@@ -83,8 +83,8 @@ def test_a_way_to_call_that_is_added_later_is_found(monkeypatch: pytest.MonkeyPa
     assert numba.njit(use)(1.5) == 3.0
 
 
-def named(function: Any, module: str) -> Any:
-    """The function as if it were from another module."""
+def named(function: Any, module: str | None) -> Any:
+    """The function as if it were from another module; None: made by exec."""
     function.__module__ = module
     return function
 
@@ -111,10 +111,10 @@ def test_while_ours_are_compiled_no_garbage_is_looked_for(enabled: bool) -> None
 
     (gc.enable if enabled else gc.disable)()
     try:
-        for module in ("pmbandits.mine", "others"):
+        for module in ("pmbandits.mine", "others", None):
             with event.install_listener("numba:run_pass", Watch()) as watch:  # type: ignore[no-untyped-call]
                 numba.njit("float64(float64)")(named(lambda x: x * 2.0 + 1.0, module))
-            assert watch.seen == {enabled and module == "others"}
+            assert watch.seen == {enabled and module != "pmbandits.mine"}
             assert gc.isenabled() is enabled and OURS.depth == 0
         with pytest.raises(numba.core.errors.TypingError):
             numba.njit("float64(float64)")(named(wrong, "pmbandits.mine"))

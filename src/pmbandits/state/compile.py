@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from pmbandits.state.compiler_speed import speed_up_compiler
+from pmbandits.state.compiler_speed import is_about_our_kernel, speed_up_compiler
 
 PACKAGE = Path(__file__).parent.parent
 _CONFIG_LOCK = threading.Lock()
@@ -104,7 +104,7 @@ def _show_compile_hint_once() -> Any:
         due = sys.stderr.isatty()
 
         def on_start(self, event: Any) -> None:
-            if self.due and event.data["dispatcher"].py_func.__module__.startswith("pmbandits."):
+            if self.due and is_about_our_kernel(event):
                 self.due = False
                 if not any(cache_folder().rglob("*.nbc")):
                     print(HINT, file=sys.stderr)

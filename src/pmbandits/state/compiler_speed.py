@@ -39,14 +39,14 @@ def _pause_garbage_collection_while_compiling() -> None:
         was_enabled = False
 
         def on_start(self, event: Any) -> None:
-            if _is_ours(event):
+            if is_about_our_kernel(event):
                 if OURS.depth == 0:
                     self.was_enabled = gc.isenabled()
                     gc.disable()
                 OURS.depth += 1
 
         def on_end(self, event: Any) -> None:
-            if _is_ours(event):
+            if is_about_our_kernel(event):
                 OURS.depth -= 1
                 if OURS.depth == 0 and self.was_enabled:
                     gc.enable()
@@ -54,9 +54,9 @@ def _pause_garbage_collection_while_compiling() -> None:
     event.register("numba:compile", Pause())
 
 
-def _is_ours(event: Any) -> bool:
-    """Whether the kernel that an event is about belongs to the library."""
-    return bool(event.data["dispatcher"].py_func.__module__.startswith("pmbandits."))
+def is_about_our_kernel(event: Any) -> bool:
+    """Whether the kernel that an event is about belongs to the library; one that was made by exec has no module."""
+    return str(event.data["dispatcher"].py_func.__module__).startswith("pmbandits.")
 
 
 def _compare_options_quickly(options: Any) -> None:
