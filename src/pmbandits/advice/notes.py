@@ -58,7 +58,7 @@ def is_weighted(advice: Advice) -> bool:
 
 def weights_text(advice: Advice) -> str:
     """How many rows there are, and to how many of equal weight they amount."""
-    log, chances = advice.log, "propensity=" in advice.repeat
+    log, chances = advice.log, advice.log.by_propensity
     how = f"by the chance with which each {arm_noun(advice)} was chosen" if chances else "by their own column"
     worth = f"about {log.n_outcomes:,} rows {'chosen evenly' if chances else 'of equal weight'}"
     return f"{log.used:,} rows, weighted {how}; that is worth {worth}, which the table counts."

@@ -130,6 +130,7 @@ class Log(RowReport):
     per : ``None`` where one outcome is one row; else the period over which the rewards of an arm were averaged.
     arm_column, reward_column : the names of these columns; empty where there are none (a dict, or a wide table).
     measured_in : the unit of the rewards, such as "minutes" or "€"; empty if it is not known.
+    by_propensity : whether rows are weighted by the chance with which their arm was chosen.
     """
 
     arms: tuple[ArmLog, ...]
@@ -138,6 +139,7 @@ class Log(RowReport):
     arm_column: str = ""
     reward_column: str = ""
     measured_in: str = ""
+    by_propensity: bool = False
 
     def negated(self) -> Log:
         """The log with all rewards negated, for losses."""
@@ -166,7 +168,7 @@ class RandomPartsCollector(RewardCollector):
     def __init__(self, seed: int, loss: bool, settings: ReadSettings) -> None:
         super().__init__(settings.same_names)
         self.units, self.times, self.per = settings.unit is not None, settings.time is not None, settings.per
-        self.weighted = settings.is_weighted
+        self.weighted, self.by_propensity = settings.is_weighted, settings.propensity is not None
         self.sign = -1.0 if loss else 1.0
         self.seed = np.uint64(seed)
         self.summaries: list[RewardSummary] = []
@@ -263,7 +265,7 @@ class RandomPartsCollector(RewardCollector):
         """The finished log: all arms, and what became of the rows."""
         row_report = self.finish_row_report(source, strict=strict)
         if self.weighted:
-            return Log(**vars(row_report), arms=tuple(self._weighted_arms()))
+            return Log(**vars(row_report), arms=tuple(self._weighted_arms()), by_propensity=self.by_propensity)
         kept_rows = self._make_rows_and_summaries() if self.units or self.times else None
         if self._buffer:
             self._add_to_arm_summaries(*self._pop_buffer())
