@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from pmbandits import _validation
 from pmbandits._validation import FloatArray, IntArray
 
+MAX_PAIRS = 1_000_000  # pairs of a segment and an arm
+
 
 @dataclass(frozen=True, eq=False)
 class Segments:
@@ -53,11 +55,21 @@ class Segments:
         else:
             given = [tuple(str(arm) for arm in arms)] * len(names)
         known = tuple(dict.fromkeys(arm for mine in given for arm in mine)) if arms is None else tuple(map(str, arms))
+        if len(names) * len(known) > MAX_PAIRS:
+            raise ValueError(
+                f"{len(names):,} segments with {len(known):,} arms are more than the {MAX_PAIRS:,} pairs that can be "
+                "played; take fewer segments."
+            )
+        place = {arm: k for k, arm in enumerate(known)}
         for name, mine in zip(names, given, strict=True):
             for arm in mine:
-                if arm not in known:
+                if arm not in place:
                     raise ValueError(_validation.unknown_name_message(f"the segment {name!r} has the arm", arm, known))
-        columns = [(s, k) for s, mine in enumerate(given) for k, arm in enumerate(known) if arm in mine]
+        unused = set(known).difference(*given)
+        if unused:
+            first = next(arm for arm in known if arm in unused)
+            raise ValueError(f"the arm {first!r} is in no segment; give it to one, or leave it out of names.")
+        columns = [(s, k) for s, mine in enumerate(given) for k in sorted(place[arm] for arm in mine)]
         segment_of, arm_of = np.array(columns, dtype=np.int64).T
         return cls(names, known, segment_of.copy(), arm_of.copy())
 
@@ -88,11 +100,27 @@ class Segments:
         out[self.segment_of, self.arm_of] = np.arange(self.n_columns)
         return out
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The position of each segment, by its name."""
+        return {name: at for at, name in enumerate(self.names)}
+
+    @cached_property
+    def column_by_name(self) -> dict[tuple[str, int], int]:
+        """The column of the name of a segment and the position of an arm."""
+        names = [self.names[s] for s in self.segment_of]
+        return {pair: column for column, pair in enumerate(zip(names, self.arm_of.tolist(), strict=True))}
+
+    @cached_property
+    def arm_list(self) -> list[int]:
+        """The arm of each column, as numbers of Python."""
+        return [int(arm) for arm in self.arm_of]
+
     def index(self, segment: Any) -> int:
         """The position of a segment that is given by its name."""
-        if not isinstance(segment, str) or segment not in self.names:
+        if not isinstance(segment, str) or segment not in self.positions:
             raise ValueError(_validation.unknown_name_message("unknown segment", segment, self.names))
-        return self.names.index(segment)
+        return self.positions[segment]
 
     def by_segment(self, columns: ArrayLike) -> Any:
         """Numbers of the columns as a table: a row for each segment, an entry for each arm, 0 where it has none."""
@@ -105,6 +133,21 @@ class Segments:
         """The sum over the columns of each segment."""
         values = np.asarray(columns, dtype=np.float64)
         return np.asarray(np.bincount(self.segment_of, weights=values, minlength=len(self.names)), dtype=np.float64)
+
+    def shares_within(self, joint: ArrayLike, playing: Sequence[int]) -> FloatArray:
+        """The shares of the arms in each segment, as a table whose rows add up to 1.
+
+        ``joint`` are the shares of all columns. Where those of a segment are all 0, the columns that play share evenly.
+        """
+        values, even = np.asarray(joint, dtype=np.float64), np.zeros(self.n_columns)
+        even[list(playing)] = 1.0
+        totals = self.totals(values)[self.segment_of]
+        shares = np.where(totals > 0.0, values, even)
+        return np.asarray(self.by_segment(shares / np.maximum(self.totals(shares), 1e-300)[self.segment_of]))
+
+    def to_argument(self) -> list[str] | dict[str, list[str]]:
+        """What ``segments=`` is given: the names if every segment has all arms, else the arms of each."""
+        return list(self.names) if self.n_columns == len(self.names) * len(self.arms) else self.to_dict()
 
     def to_dict(self) -> dict[str, list[str]]:
         """The arms of each segment, from which :meth:`from_arguments` makes the columns again."""

@@ -151,6 +151,8 @@ def _kernel_entries() -> Iterator[CompileItem]:
     """What Python calls, and the kernels of each policy, with the types of their arguments."""
     yield as_compile_item(steps.ask_one_or_busy, "int, memory")
     yield as_compile_item(steps.tell_one_or_refuse, "memory, int, float")
+    yield as_compile_item(steps.ask_one_of_segment_or_busy, "int, memory, int")
+    yield as_compile_item(steps.tell_one_of_segment_or_refuse, "memory, int, float")
     policies = {name: cls for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{PACKAGE}.")}
     for name in sorted(
         policies, key=lambda name: _POLICY_ORDER.index(name) if name in _POLICY_ORDER else len(_POLICY_ORDER)
@@ -167,12 +169,12 @@ def _kernel_entries() -> Iterator[CompileItem]:
             yield as_compile_item(lock.unlock_memory, "memory, int")
             yield CompileItem(simulation.play_until_stopped, (_POLICY, _REWARDS, _TRIAL, types.int64))
             yield as_compile_item(philox_random_words, "word, word, word, word, word, word")
-            yield as_compile_item(steps.fill_next_arms, "int, memory, ints, floats")
-            yield as_compile_item(steps.fill_next_arms_among, "int, memory, ints, ints, floats")
+            yield as_compile_item(steps.fill_next_arms, "int, memory, ints, ints, floats")
+            yield as_compile_item(steps.fill_next_arms_among, "int, memory, ints, ints, ints, floats")
             yield as_compile_item(steps.tell_many, "memory, ints, floats")
             yield as_compile_item(steps.replay_events, "int, memory, ints, floats, ints, ints, bool, ints")
             yield as_compile_item(steps.record_active_and_inactive_rewards, "memory, memory, ints, floats")
-            yield as_compile_item(steps.count_pull, "memory, int")
+            yield as_compile_item(steps.count_pull, "memory, int, memory, int")
     yield CompileItem(lanes.play_lanes, _LANES)
     for kernel in (cirt.start_first_phase, baselines.set_mixture_to_fixed_arm):
         yield as_compile_item(kernel, "memory")

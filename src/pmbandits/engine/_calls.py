@@ -20,7 +20,7 @@ from pmbandits.estimates._rewards import (
     atom_or_bin_index,
     record_reward_in_state,
 )
-from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints
+from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints, is_arriving
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
 from pmbandits.state.lock import BUSY, KERNEL_TOKEN, try_lock_memory_in_kernel, unlock_memory_in_kernel
@@ -44,7 +44,7 @@ def choose_arm_or_invalid(memory: int, choose: int) -> int:
     s = unpack(memory)
     before = s.t
     arm = choose_by_address(choose, memory)
-    if arm < 0 or arm >= s.n_arms or s.t != before + 1:
+    if arm < 0 or arm >= s.n_arms or s.t != before + 1 or not is_arriving(s, arm):
         return INVALID_CHOICE
     if s.mix_is_feasible == 0:  # a policy of a user: its mixture is looked at, too
         total, least = 0.0, 0.0
@@ -143,7 +143,7 @@ def invalid_mixture_error(policy: str, mixture: FloatArray) -> RuntimeError:
 def ask_one_or_busy(choose: int, memory: int) -> int:
     """The next arm, BUSY, or INVALID_CHOICE; ``choose`` is the address of the policy's kernel."""
     s = unpack(memory)
-    if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
+    if s.lock_wanted == 1 or s.n_segments > 0 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
         return BUSY
     arm = choose_arm_or_invalid(memory, choose)
     unlock_memory_in_kernel(s, KERNEL_TOKEN)
@@ -151,12 +151,35 @@ def ask_one_or_busy(choose: int, memory: int) -> int:
 
 
 @kernel
-def tell_one_or_refuse(memory: int, arm: int, reward: float) -> int:
-    """Record one reward; returns OK, or a code that says why it was not recorded."""
+def ask_one_of_segment_or_busy(choose: int, memory: int, segment: int) -> int:
+    """The column to pull for somebody of a segment, BUSY, or INVALID_CHOICE."""
     s = unpack(memory)
     if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
         return BUSY
+    s.arriving = segment
+    column = choose_arm_or_invalid(memory, choose)
+    unlock_memory_in_kernel(s, KERNEL_TOKEN)
+    return column
+
+
+@kernel
+def tell_one_or_refuse(memory: int, arm: int, reward: float) -> int:
+    """Record one reward; returns OK, or a code that says why it was not recorded."""
+    s = unpack(memory)
+    if s.lock_wanted == 1 or s.n_segments > 0 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
+        return BUSY
     code = record_reward(memory, arm, reward)
+    unlock_memory_in_kernel(s, KERNEL_TOKEN)
+    return code
+
+
+@kernel
+def tell_one_of_segment_or_refuse(memory: int, column: int, reward: float) -> int:
+    """Record one reward of a column; returns OK, or a code that says why it was not recorded."""
+    s = unpack(memory)
+    if s.lock_wanted == 1 or not try_lock_memory_in_kernel(s, KERNEL_TOKEN):
+        return BUSY
+    code = record_reward(memory, column, reward)
     unlock_memory_in_kernel(s, KERNEL_TOKEN)
     return code
 
@@ -166,7 +189,7 @@ def can_record_all(memory: int, arms: IntArray, rewards: FloatArray) -> bool:
     """Whether all of these rewards can be recorded as they are: none is wrong, and memory need not change for them."""
     s = unpack(memory)
     n = arms.size
-    if n != rewards.size or s.n_forgetting_counters > 0 or s.rewards + n > s.max_rewards:
+    if n != rewards.size or s.n_segments + s.n_forgetting_counters > 0 or s.rewards + n > s.max_rewards:
         return False
     for i in range(s.n_arms):
         if s.n_rewards[i] + n > s.max_arm_rewards:
@@ -211,34 +234,55 @@ def tell_many(memory: int, arms: IntArray, rewards: FloatArray) -> int:
     return arms.size
 
 
-@step("memory, int, ints, floats -> int", frees=True)
-def fill_next_arms_and_shares(memory: int, choose: int, out: IntArray, shares: FloatArray) -> int:
-    """Fill ``out`` with the next arms, and ``shares``, unless it is empty, with the propensity of each when chosen."""
+@step("memory, int -> float")
+def propensity(memory: int, arm: int) -> float:
+    """The share of an arm in the mixture, within its segment if there are any; of pulls, if that is 0."""
+    s = unpack(memory)
+    if s.n_segments == 0:
+        return s.mix[arm] if s.mix[arm] > 0.0 else s.pulls[arm] / max(s.t, 1)
+    total, arrivals = 0.0, 0
+    for i in range(s.n_arms):
+        if s.segment_of[i] == s.segment_of[arm]:
+            total += s.mix[i]
+            arrivals += s.pulls[i]
+    return s.mix[arm] / total if s.mix[arm] > 0.0 else s.pulls[arm] / max(arrivals, 1)
+
+
+@step("memory, int, ints, ints, floats -> int", frees=True)
+def fill_next_arms_and_shares(memory: int, choose: int, arriving: IntArray, out: IntArray, shares: FloatArray) -> int:
+    """Fill ``out`` with the next arms, and ``shares``, unless it is empty, with the propensity of each when chosen.
+
+    ``arriving`` has the segment of each round; it is empty without segments.
+    """
     s = unpack(memory)
     for j in range(out.size):
+        if arriving.size > 0:
+            s.arriving = arriving[j]
         arm = choose_arm_or_invalid(memory, choose)
         if arm == INVALID_CHOICE:
             return INVALID_CHOICE
         out[j] = arm
         if shares.size > 0:
-            shares[j] = s.mix[arm] if s.mix[arm] > 0.0 else s.pulls[arm] / max(s.t, 1)
+            shares[j] = propensity(memory, arm)
     return OK
 
 
 @kernel
-def fill_next_arms(choose: int, memory: int, out: IntArray, shares: FloatArray) -> int:
+def fill_next_arms(choose: int, memory: int, arriving: IntArray, out: IntArray, shares: FloatArray) -> int:
     """The next arms, in one step that nothing can interrupt; ``choose`` is the address of the policy's kernel."""
-    return fill_next_arms_and_shares(memory, choose, out, shares)
+    return fill_next_arms_and_shares(memory, choose, arriving, out, shares)
 
 
 @kernel
-def fill_next_arms_among(choose: int, memory: int, unavailable: IntArray, out: IntArray, shares: FloatArray) -> int:
+def fill_next_arms_among(
+    choose: int, memory: int, arriving: IntArray, unavailable: IntArray, out: IntArray, shares: FloatArray
+) -> int:
     """The next arms, chosen only among available ones (where the mask is 0)."""
     s = unpack(memory)
     for i in range(s.n_arms):
         s.unavailable[i] = unavailable[i]
     s.constraint_kind |= SOME_ARMS_BARRED
-    code = fill_next_arms_and_shares(memory, choose, out, shares)
+    code = fill_next_arms_and_shares(memory, choose, arriving, out, shares)
     s.constraint_kind &= SOME_ARMS_BARRED - 1
     return code
 
@@ -268,6 +312,8 @@ def replay_events(
                 for i in range(s.n_arms):
                     s.unavailable[i] = masks[mask_of[j] * s.n_arms + i]
                 s.constraint_kind |= SOME_ARMS_BARRED
+            if s.n_segments > 0:
+                s.arriving = s.segment_of[arms[j]]
             own = choose_with_forced_arm(memory, choose, arms[j])
             s.constraint_kind &= SOME_ARMS_BARRED - 1
             if own == INVALID_CHOICE:
@@ -293,9 +339,14 @@ def record_active_and_inactive_rewards(memory: int, inactive_memory: int, arms: 
 
 
 @kernel
-def count_pull(memory: int, arm: int) -> None:
-    """Count a pull that was chosen elsewhere, in one uninterruptible step."""
+def count_pull(memory: int, arm: int, main: int, segment: int) -> None:
+    """Count a pull that was chosen elsewhere, in one uninterruptible step.
+
+    With segments, the ``main`` memory counts the arrival of the ``segment``; without, that is −1.
+    """
     s = unpack(memory)
     s.pulls[arm] += 1
     s.pending[arm] += 1
     s.t += 1
+    if segment >= 0:
+        unpack(main).earlier_arrivals[segment] += 1

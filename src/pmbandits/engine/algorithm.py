@@ -22,6 +22,7 @@ class Algorithm(LockedMemory):
     _choose_in_lanes: ClassVar[Any] = None  # compiled: decide in many trials at once, if the policy has an index
     _own: ClassVar[Own] = ()  # the fields that its state has of its own
     _uses_sets: ClassVar[bool] = True  # whether the kernels look at the confidence sets, or only readers do
+    takes_segments: ClassVar[bool] = False  # whether ``choose`` looks at the segment that arrives
     forgets: ClassVar[bool] = False  # whether it can go on when rewards are forgotten: ``adjust_after_forgetting``
     _max_bytes: int | None = None  # limit on the memory, for policies from files
 

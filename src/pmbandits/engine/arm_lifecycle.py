@@ -188,7 +188,7 @@ class ArmLifecycle(MemoryBuilding):
 
     def _arm_states(self) -> tuple[str, ...]:
         roster = self._roster
-        return (PLAYS,) * len(self.names) if roster is None else roster.states
+        return (PLAYS,) * len(self._columns) if roster is None else roster.states
 
     def _round_in_which_arms_joined(self) -> Mapping[int, int]:
         roster = self._roster
@@ -216,7 +216,11 @@ class ArmLifecycle(MemoryBuilding):
         return self._names_in_state(RETIRED)
 
     def _names_in_state(self, wanted: str) -> tuple[str, ...]:
-        return tuple(name for name, state in zip(self.names, self._arm_states(), strict=True) if state == wanted)
+        states = self._arm_states()
+        if self._segments is None:
+            return tuple(name for name, state in zip(self.names, states, strict=True) if state == wanted)
+        arms = {arm for arm, state in zip(self._segments.arm_list, states, strict=True) if state == wanted}
+        return tuple(name for arm, name in enumerate(self.names) if arm in arms)
 
     def _field_of_all_arms(self, name: str) -> NDArray[Any]:
         """A number for each arm that there ever was, whether it plays or not; call it while alone with the policy."""
@@ -228,6 +232,22 @@ class ArmLifecycle(MemoryBuilding):
         out[list(roster.active_arms)], out[list(roster.inactive_arms)] = inside, roster.inactive_memory.field(name)
         return out
 
+    def _n_arrivals(self, segment: int) -> int:
+        """How many people of a segment have come; call it while alone with the policy."""
+        memory = self._memory
+        return int(memory.earlier_arrivals[segment] + memory.pulls[memory.segment_of == segment].sum())
+
+    def _segments_of(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The segment of each column; empty without segments."""
+        return np.empty(0, dtype=np.int64) if self._segments is None else self._segments.segment_of[columns]
+
+    def _playing_columns(self, segment: int | None) -> list[str]:
+        """The names of the arms that play, in a segment if one is given."""
+        if segment is None or self._segments is None:
+            return list(self.playing)
+        at, states = self._segments.column_at[segment], self._arm_states()
+        return [self.names[k] for k, column in enumerate(at) if column >= 0 and states[column] == PLAYS]
+
     def _n_pulls_in_all(self) -> int:
         """How many pulls were asked for in all."""
         _, _, memory, roster = self._now
@@ -237,7 +257,7 @@ class ArmLifecycle(MemoryBuilding):
         """Expand an array of the active arms to one of all arms that there ever were, with 0 for the others."""
         if self._roster is None:
             return inside
-        out = np.zeros(len(self.names), dtype=inside.dtype)
+        out = np.zeros(len(self._columns), dtype=inside.dtype)
         out[list(self._roster.active_arms)] = inside
         return out
 

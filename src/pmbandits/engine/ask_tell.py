@@ -1,11 +1,11 @@
-"""The methods ask, tell, asked and replay of all policies: choose arms, record rewards, replay stored events."""
+"""The methods ask and tell of all policies: choose arms, and record rewards."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.arms import arm_index
 from pmbandits.engine._calls import (
     INVALID_CHOICE,
+    ask_one_of_segment_or_busy,
     ask_one_or_busy,
     count_pull,
     division_by_0_error,
@@ -22,9 +23,9 @@ from pmbandits.engine._calls import (
     fill_next_arms_among,
     invalid_choice_error,
     record_active_and_inactive_rewards,
-    replay_events,
     tell_all_or_refuse,
     tell_many,
+    tell_one_of_segment_or_refuse,
     tell_one_or_refuse,
 )
 from pmbandits.engine.arm_lifecycle import ArmLifecycle
@@ -36,40 +37,32 @@ from pmbandits.engine.forgetting import (
     warn_of_changes,
 )
 from pmbandits.estimates import Change
-from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK
+from pmbandits.estimates._rewards import CHANGED, OK
 from pmbandits.state.layout import MOST
 from pmbandits.state.lock import BUSY
 from pmbandits.state.memory import Memory
 
 _NO_SHARES: FloatArray = np.empty(0)
-
-
-class Availability(NamedTuple):
-    """Which arms were available in each of some asks: the row of ``masks`` (1: not available), or −1 for all arms."""
-
-    mask_of: NDArray[np.int64] | None = None
-    masks: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
-
-    @classmethod
-    def from_available_arms(cls, among: Sequence[Iterable[int] | None], n_arms: int) -> Availability:
-        """Of the available arms of each event, by position."""
-        rows: dict[tuple[int, ...] | None, int] = {None: -1}
-        mask_of = [rows.setdefault(None if arms is None else tuple(arms), len(rows) - 1) for arms in among]
-        masks = np.ones((len(rows) - 1, n_arms), dtype=np.int64)
-        for arms, row in rows.items():
-            if arms is not None:
-                masks[row, list(arms)] = 0
-        return cls(np.array(mask_of, dtype=np.int64), masks)
+NO_SEGMENTS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class AskTell(ArmLifecycle):
     """The methods ``ask`` and ``tell``, which all policies share."""
 
     @overload
-    def ask(self, *, among: Iterable[int | str] | None = None) -> int: ...
+    def ask(self, *, among: Iterable[int | str] | None = None, segment: str | None = None) -> int: ...
     @overload
-    def ask(self, n: int, *, among: Iterable[int | str] | None = None) -> NDArray[np.int64]: ...
-    def ask(self, n: int | None = None, *, among: Iterable[int | str] | None = None) -> int | NDArray[np.int64]:
+    def ask(
+        self, n: int, *, among: Iterable[int | str] | None = None, segment: str | Sequence[str] | None = None
+    ) -> NDArray[np.int64]: ...
+    @overload
+    def ask(
+        self, *, among: Iterable[int | str] | None = None, segment: list[str] | tuple[str, ...]
+    ) -> NDArray[np.int64]: ...
+    def ask(
+        self, n: int | None = None, *, among: Iterable[int | str] | None = None,
+        segment: str | Sequence[str] | None = None,
+    ) -> int | NDArray[np.int64]:  # fmt: skip
         """The position of the arm to pull now, or an array of the next ``n`` arms.
 
         An ask counts as a pull at once. So nothing waits for rewards that are late or never come.
@@ -80,6 +73,8 @@ class AskTell(ArmLifecycle):
         among : the arms (names or positions) that are available in this call, if not all are. The others are pulled
             more often later, because they fall behind their shares. ``among`` comes before limits on shares: these are
             kept as far as the available arms allow.
+        segment : who is in front of you, for a policy with segments: the name of a segment. A list of names is several
+            people, one after the other, and the answer is an array.
 
         Examples
         --------
@@ -88,11 +83,8 @@ class AskTell(ArmLifecycle):
         >>> policy.ask(4, among=["A", "C"]).tolist(), policy.ask()
         ([0, 2, 0, 2], 1)
         """
-        if among is not None:
-            found = self._ask_many(
-                1 if n is None else _validation.check_whole_number("n", n, 1), self._unavailable_mask(among)
-            )
-            return int(found[0]) if n is None else found
+        if among is not None or segment is not None:
+            return self._ask_among_or_in_segment(n, among, segment)
         if n is None:
             try:
                 where, address, memory, roster = self._now
@@ -109,43 +101,76 @@ class AskTell(ArmLifecycle):
             return arm if roster is None else roster.active_arms[arm]
         return self._ask_many(_validation.check_whole_number("n", n, 1))
 
-    def _ask_many(self, n: int, unavailable: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def _ask_among_or_in_segment(self, n: int | None, among: Any, segment: Any) -> int | NDArray[np.int64]:
+        """What ``ask`` does for a segment, or if only some arms are available."""
+        segments = self._segments
+        if segments is not None and n is None and among is None and type(segment) is str and "_now" in self.__dict__:
+            where, address, _memory_ref, roster = self._now
+            at = segments.positions.get(segment)
+            if at is not None and (roster is None or not roster.waiting):
+                column: int = ask_one_of_segment_or_busy(where, address, at)
+                if column == INVALID_CHOICE:
+                    self._raise_invalid_choice()
+                if column != BUSY:
+                    return segments.arm_list[column if roster is None else roster.active_arms[column]]
+        count = 1 if n is None else _validation.check_whole_number("n", n, 1)
+        arriving = self._segment_positions(segment, None if _validation.is_list(segment) and n is None else count)
+        unavailable = None if among is None else self._unavailable_mask(among)
+        found = self._ask_many(arriving.size or count, unavailable, arriving)
+        return int(found[0]) if n is None and not _validation.is_list(segment) else found
+
+    def _ask_many(
+        self, n: int, unavailable: NDArray[np.int64] | None = None, arriving: NDArray[np.int64] = NO_SEGMENTS
+    ) -> NDArray[np.int64]:
         """The next arms, with one call of compiled code, which Ctrl-C cannot cut."""
         self._require_bound_policy()
         out = np.empty(n, dtype=np.int64)
+        if self._segments is not None and not arriving.size:
+            arriving = self._segment_positions(None, n)  # says that it is missing
         try:
-            if self._with_lock(lambda: self._fill_with_next_arms(out, unavailable)) == INVALID_CHOICE:
+            if self._with_lock(lambda: self._fill_with_next_arms(out, unavailable, arriving)) == INVALID_CHOICE:
                 self._raise_invalid_choice()
         except ZeroDivisionError:
             raise division_by_0_error(type(self).__name__, "choose", self._memory) from None
-        return out
+        return out if self._segments is None else self._segments.arm_of[out]
 
-    def _fill_with_next_arms(self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None = None) -> int:
-        """Fill ``out`` with the next arms, while holding the lock; returns OK or INVALID_CHOICE."""
+    def _fill_with_next_arms(
+        self,
+        out: NDArray[np.int64],
+        unavailable: NDArray[np.int64] | None = None,
+        arriving: NDArray[np.int64] = NO_SEGMENTS,
+    ) -> int:
+        """Fill ``out`` with the next arms (columns), while holding the lock; returns OK or INVALID_CHOICE.
+
+        ``arriving`` has the segment of each round; it is empty without segments.
+        """
         self._activate_arms_with_first_reward()
-        roster = self._roster
-        new = None if roster is None else roster.next_waiting_arm_to_try(unavailable)
-        if roster is None or new is None:
-            return self._fill_with_next_active_arms(out, unavailable)
-        t = self._n_pulls_in_all()
-        alone = unavailable is not None and bool(unavailable[list(roster.active_arms)].all())
+        roster, barred = self._roster, self._columns_barred(unavailable, arriving)
+        new = None if roster is None or not roster.waiting else roster.next_waiting_arm_to_try(barred)
+        if roster is None or (new is None and arriving.size <= 1):
+            return self._fill_with_next_active_arms(out, unavailable, arriving)
+        t = self._n_pulls_in_all() if not arriving.size else self._n_arrivals(int(arriving[0]))
+        alone = barred is not None and bool(barred[list(roster.active_arms)].all())
         if out.size == 1:  # one kernel
+            assert new is not None
             arm, due = new
             if due > t and not alone:
-                return self._fill_with_next_active_arms(out, unavailable)
-            count_pull(roster.inactive_memory.address, -1 - roster.place[arm])
+                return self._fill_with_next_active_arms(out, unavailable, arriving)
+            self._count_pull_of_inactive_arm(arm)
             out[0] = arm
             return OK
+        if not roster.waiting:
+            return self._fill_with_next_active_arms(out, unavailable, arriving)
         clone, at = self._clone_unlocked(), 0  # several kernel calls: on a clone that then replaces the policy
         while at < out.size:
             assert clone._roster is not None
-            _, due = clone._roster.next_waiting_arm_to_try(unavailable) or (0, t)
-            more = 1 if due <= t or alone else min(due - t, out.size - at)
-            part = out[at : at + more]
+            _, due = clone._roster.next_waiting_arm_to_try(barred) or (0, t)
+            more = 1 if due <= t or alone or arriving.size else min(due - t, out.size - at)
+            part, segment = out[at : at + more], arriving[at : at + more]
             code = (
-                clone._fill_with_next_arms(part, unavailable)
+                clone._fill_with_next_arms(part, unavailable, segment)
                 if more == 1
-                else clone._fill_with_next_active_arms(part, unavailable)
+                else clone._fill_with_next_active_arms(part, unavailable, segment)
             )
             if code != OK:
                 return code
@@ -153,8 +178,28 @@ class AskTell(ArmLifecycle):
         self._replace_by_clone(clone)
         return OK
 
+    def _columns_barred(
+        self, unavailable: NDArray[np.int64] | None, arriving: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """What cannot be chosen for the first who arrives: what is not available, and other segments' columns."""
+        if self._segments is None:
+            return unavailable
+        others = (self._segments.segment_of != arriving[0]).astype(np.int64)
+        return others if unavailable is None else np.maximum(others, unavailable)
+
+    def _count_pull_of_inactive_arm(self, arm: int) -> None:
+        """Count a pull of an arm outside of the main memory, which learns of the arrival if there are segments."""
+        _, address, _memory_ref, roster = self._now
+        assert roster is not None
+        segment = -1 if self._segments is None else int(self._segments.segment_of[arm])
+        count_pull(roster.inactive_memory.address, -1 - roster.place[arm], address, segment)
+
     def _fill_with_next_active_arms(
-        self, out: NDArray[np.int64], unavailable: NDArray[np.int64] | None, shares: FloatArray = _NO_SHARES
+        self,
+        out: NDArray[np.int64],
+        unavailable: NDArray[np.int64] | None,
+        arriving: NDArray[np.int64] = NO_SEGMENTS,
+        shares: FloatArray = _NO_SHARES,
     ) -> int:
         """Fill ``out`` with the next arms, chosen among the active ones; returns OK or INVALID_CHOICE.
 
@@ -162,13 +207,15 @@ class AskTell(ArmLifecycle):
         """
         where, address, _, roster = self._now
         if unavailable is None:
-            code = int(fill_next_arms(where, address, out, shares))
+            code = int(fill_next_arms(where, address, arriving, out, shares))
         else:
             inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
-            if inside.all():
-                known = [_validation.escape_control_characters(name) for name in self.playing[:20]]
-                raise ValueError(f"none of the arms in among plays now; name one that does: {', '.join(known)}.")
-            code = int(fill_next_arms_among(where, address, inside, out, shares))
+            for segment in np.unique(arriving) if arriving.size else [None]:
+                mine = inside if segment is None else inside[self._memory.segment_of == segment]
+                if mine.all():
+                    known = _validation.escape_control_characters(", ".join(self._playing_columns(segment)[:20]))
+                    raise ValueError(f"none of the arms in among plays now; name one that does: {known}.")
+            code = int(fill_next_arms_among(where, address, arriving, inside, out, shares))
         if roster is not None and code == OK:
             out[:] = np.array(roster.active_arms)[out]
         return code
@@ -183,20 +230,24 @@ class AskTell(ArmLifecycle):
             raise ValueError("among is empty; name at least one arm that is available.")
         out = np.ones(len(self.names), dtype=np.int64)
         out[places] = 0
-        return out
+        return out if self._segments is None else out[self._segments.arm_of]
 
     def _raise_invalid_choice(self) -> NoReturn:
         raise invalid_choice_error(type(self).__name__, self._memory)
 
     def tell(
-        self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None
-    ) -> None:
+        self, arm: int | str | ArrayLike | None = None, reward: float | ArrayLike | None = None, *, ticket: Any = None,
+        segment: str | Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         """Tell the reward of an arm, or arrays of arms and rewards.
 
         Rewards may come in any order, late, or for pulls that were not asked for.
 
         Or tell the reward of a ticket (:meth:`ask_ticket`), or lists of tickets and rewards. The reward of a ticket
         counts once, however often it is told. A second reward that differs from the first is refused.
+
+        A policy with segments also needs the ``segment`` of the person that the reward came from: one name for all
+        rewards, or a list with one for each. A ticket knows it.
 
         Rewards beyond what was asked for (older data, for example) inform the estimates, but are not counted as pulls.
         Rewards of arms that are paused or retired count, too. If anything is wrong with the input, nothing of it
@@ -211,6 +262,9 @@ class AskTell(ArmLifecycle):
         >>> [arm.n for arm in policy.estimates]
         [2, 2]
         """
+        if segment is not None:
+            self._tell_in_segment(arm, reward, ticket, segment)
+            return
         if not (type(arm) is int and type(reward) is float and ticket is None):  # rarely; the rest is quick
             if ticket is not None or arm is None or reward is None:
                 self._tell_by_ticket_or_arm(arm, reward, ticket)
@@ -236,12 +290,33 @@ class AskTell(ArmLifecycle):
             elif code != OK:
                 self._check_and_record_rewards([arm], [reward])
             return
+        self._tell_arms_and_rewards(arm, reward)
+
+    def _tell_in_segment(self, arm: Any, reward: Any, ticket: Any, segment: Any) -> None:
+        """What ``tell`` does if it is given a segment."""
+        if ticket is not None:
+            raise TypeError("a ticket knows its segment: give tell(ticket=..., reward=...) without one.")
+        if arm is None or reward is None:
+            self._tell_by_ticket_or_arm(arm, reward, None)
+        if self._segments is not None and type(arm) is int and type(reward) is float and type(segment) is str:
+            _, address, _memory_ref, roster = self._now
+            column = self._segments.column_by_name.get((segment, arm), -1)
+            place = column if roster is None or column < 0 else roster.place[column]
+            code = tell_one_of_segment_or_refuse(address, place, reward)
+            if code == CHANGED:
+                self._handle_detected_change()
+            if code in (OK, CHANGED):
+                return
+        self._tell_arms_and_rewards(arm, reward, segment)
+
+    def _tell_arms_and_rewards(self, arm: Any, reward: Any, segment: Any = None) -> None:
+        """Record the reward of an arm, rewards of one arm, or rewards of several."""
         one = not _validation.is_list(reward)
         arms: Any = [arm] if one else arm
         rewards: Any = [reward] if one else reward
         if not one and not _validation.is_list(arms):
             arms = [arms] * len(rewards)  # several rewards of one arm
-        self._check_and_record_rewards(arms, rewards)
+        self._check_and_record_rewards(arms, rewards, segment)
 
     def _has_told_arrays(self, arms: NDArray[Any], rewards: NDArray[Any]) -> bool:
         """Record arrays of whole numbers and floats at once, if that needs neither other memory nor an error."""
@@ -266,11 +341,11 @@ class AskTell(ArmLifecycle):
     def _tell_tickets(self, ticket: Any, reward: float | ArrayLike | None) -> None:
         """Take in the rewards of tickets: all of those that are new, or none."""
 
-    def _check_and_record_rewards(self, arms: Any, rewards: Any) -> None:
+    def _check_and_record_rewards(self, arms: Any, rewards: Any, segment: Any = None) -> None:
         """Check all input, grow memory, and record all rewards in one compiled call, which Ctrl-C cannot cut."""
         self._require_bound_policy()
         assert self.support is not None
-        where = self._arm_positions(arms)
+        where = self._column_positions(arms, segment)
         if where.size != len(rewards):
             raise ValueError(f"{where.size} arms were told with {len(rewards)} rewards; give one reward for each arm.")
         if not where.size:
@@ -314,7 +389,7 @@ class AskTell(ArmLifecycle):
     def _handle_changes_on_copy(self, memory: Memory, known: int) -> tuple[Change, ...]:
         """Handle changes in a copy of the memory, replace the memory by it, and return the new changes."""
         handle_detected_changes(memory, self._plan)
-        new_changes = recorded_changes(memory, self.names, known)
+        new_changes = recorded_changes(memory, self._columns, known)
         memory.lock_token = self._memory.lock_token  # it is still at work
         self._memory = memory
         return new_changes
@@ -323,161 +398,46 @@ class AskTell(ArmLifecycle):
         if new_changes and self._plan.forgetting is not None and self._plan.forgetting.on_change == "warn":
             warn_of_changes(new_changes)
 
-    def asked(self, arm: int | str | ArrayLike) -> None:
-        """Record a pull that somebody else chose (or several, in this order), as if :meth:`ask` had answered it.
+    def _segment_positions(self, segment: Any, n: int | None) -> NDArray[np.int64]:
+        """The segments of ``n`` people (as many as are listed, for ``None``); empty for a policy without segments.
 
-        This is for a second server that shares the experiment, for a policy that only watches, and for stored events.
-        The policy does all that an ask does: it looks at its rewards if it is time to, and draws its random numbers.
-        Only the pull is counted for the arm that is given. Where ``ask`` would have given the same arm, the policy is
-        afterwards exactly as if it had been asked. Otherwise it goes on from there.
-
-        Examples
-        --------
-        >>> import pmbandits as pmb
-        >>> policy = pmb.Track("gini", names=["A", "B"], support=pmb.Binary())
-        >>> policy.asked("B"); policy.asked([1, 0])
-        >>> policy.pulls.tolist(), policy.pending.tolist()
-        ([1, 2], [1, 2])
-        """
-        arms: Any = arm if _validation.is_list(arm) else [arm]
-        places = self._arm_positions(arms)
-        if places.size == 0:
-            return
-        values, clone = np.full(places.size, np.nan), places.size > 1 and self._roster is not None
-        replay: Any = self._replay_on_clone if clone else self._replay_while_locked
-        self._with_lock(lambda: replay(places, values, Availability(), False))
-
-    def replay(
-        self,
-        arms: ArrayLike,
-        rewards: ArrayLike,
-        *,
-        among: Sequence[Iterable[int] | None] | None = None,
-        check: bool = False,
-    ) -> int | None:
-        """Take in stored events, that is asks and tells in the order in which they came. A million take seconds.
-
-        Afterwards the policy is as if each event had been an :meth:`asked` or a :meth:`tell`. If anything is wrong,
-        the policy counts none of the events.
-
-        Parameters
-        ----------
-        arms : the arm of each event, as positions or names.
-        rewards : the reward of each event that is a tell; nan (or None) for each event that is an ask.
-        among : for each event that is an ask, the positions of the arms that were available in it, or None for all
-            arms. Leave it out if all arms were available in all of them.
-        check : whether to check that :meth:`ask` would have given the stored arms. If it would have given another one,
-            nothing counts, and the position of the first such event is returned. Otherwise ``None`` is returned.
-
-        Examples
-        --------
-        >>> import pmbandits as pmb
-        >>> policy, again = (pmb.Track("gini", n_arms=2, support=pmb.Binary()) for _ in range(2))
-        >>> arms, rewards = [], []
-        >>> for reward in (1.0, 0.0, 1.0):
-        ...     arm = policy.ask(); policy.tell(arm, reward)
-        ...     arms += [arm, arm]; rewards += [None, reward]
-        >>> again.replay(arms, rewards, check=True)
-        >>> again.ask() == policy.ask()
-        True
-        >>> again.replay([1 - policy.ask()], [None], check=True)
-        0
+        ``segment`` is one name for all of them, or a list of names.
         """
         self._require_bound_policy()
-        assert self.support is not None
+        if self._segments is None:
+            if segment is not None:
+                raise ValueError(
+                    f"this policy has no segments, but segment={_validation.short_repr(segment)} was given; leave it "
+                    "out, or make the policy with segments=[...]."
+                )
+            return NO_SEGMENTS
+        if segment is None:
+            known = ", ".join(self._segments.names[:20])
+            raise TypeError(f"this policy has segments, so say who arrives: give segment=... (one of {known}).")
+        if not _validation.is_list(segment):
+            return np.full(1 if n is None else n, self._segments.index(segment), dtype=np.int64)
+        found = np.array([self._segments.index(str(one) if isinstance(one, np.str_) else one) for one in segment])
+        if not found.size or (n is not None and found.size != n):
+            wanted = "at least one" if n is None else f"{n}"
+            raise ValueError(f"{found.size} segments were given, and {wanted} must be; give one for each person.")
+        return found.astype(np.int64)
+
+    def _column_positions(self, arms: Any, segment: Any) -> NDArray[np.int64]:
+        """The columns of arms in their segments; without segments, the positions of the arms."""
         places = self._arm_positions(arms)
-        values = np.array(rewards, dtype=np.float64)
-        if values.shape != places.shape:
-            raise ValueError(f"{places.size} arms were given with {values.size} rewards; give one for each event.")
-        is_tell = ~np.isnan(values)
-        if is_tell.any():
-            values[is_tell] = self.support.check(values[is_tell])
-        available = Availability() if among is None else Availability.from_available_arms(among, len(self.names))
-        if available.mask_of is not None and available.mask_of.size != places.size:
-            raise ValueError(
-                f"{places.size} events were given with {available.mask_of.size} entries of among; give one for each."
-            )
-        first_mismatch, new_changes = self._with_lock(lambda: self._replay_on_clone(places, values, available, check))
-        self._warn_of_changes(new_changes)
-        return first_mismatch
-
-    def _replay_on_clone(
-        self, places: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
-    ) -> tuple[int | None, tuple[Change, ...]]:
-        """Replay asks (nan) and tells on a clone, which replaces the policy if all of them were recorded."""
-        clone, known = self._clone_unlocked(), n_changes_ever_found(self._memory)
-        first_mismatch = clone._replay_while_locked(places, values, available, check)
-        if first_mismatch is not None:
-            return first_mismatch, ()
-        self._replace_by_clone(clone)
-        return None, recorded_changes(self._memory, self.names, known)
-
-    def _replay_while_locked(
-        self, arms: NDArray[np.int64], values: FloatArray, available: Availability, check: bool
-    ) -> int | None:
-        """Replay asks (nan) and tells, while holding the lock; returns the first event that differs, or ``None``."""
-        at, n, seen = 0, arms.size, None
-        mask_of = np.full(n, -1, dtype=np.int64) if available.mask_of is None else available.mask_of
-        while at < n:
-            roster = self._roster
-            if at == 0 or (roster is not None and roster.place != seen):  # an arm became active
-                seen = None if roster is None else roster.place
-                places = arms if roster is None else np.array(seen)[arms]
-                beside = np.append(np.flatnonzero(places < 0), n)
-                masks = available.masks
-                if roster is not None and masks.size:
-                    masks = masks[:, list(roster.active_arms)]
-                flat = np.ascontiguousarray(masks).reshape(-1)
-            end = int(beside[np.searchsorted(beside, at)])
-            if check and roster is not None and roster.waiting:  # the next arm may be one that waits
-                end = at
-            if end > at:
-                part = slice(at, end)
-                at += self._replay_active(places[part], values[part], mask_of[part], flat, check)
-                if at < end:
-                    return at
-                continue
-            if not np.isnan(values[at]):
-                self._record_rewards(arms[at : at + 1], values[at : at + 1])
-            elif check:
-                mine = np.empty(1, dtype=np.int64)
-                mask = None if mask_of[at] < 0 else available.masks[mask_of[at]]
-                if self._fill_with_next_arms(mine, mask) == INVALID_CHOICE:
-                    self._raise_invalid_choice()
-                if mine[0] != arms[at]:
-                    return at
-            else:
-                assert roster is not None
-                count_pull(roster.inactive_memory.address, -1 - int(places[at]))
-            at += 1
-        return None
-
-    def _replay_active(
-        self,
-        places: NDArray[np.int64],
-        values: FloatArray,
-        mask_of: NDArray[np.int64],
-        masks: NDArray[np.int64],
-        check: bool,
-    ) -> int:
-        """Replay events of active arms; returns how many were taken in, fewer if a choice differs from the stored."""
-        plan, at, code = self._plan, 0, np.zeros(1, dtype=np.int64)
-        n_tells = int((~np.isnan(values)).sum())
-        if n_tells and plan.forgetting is None:
-            self._memory = ensure_capacity(self._memory, plan, n_tells)
-        while True:
-            at += int(replay_events(*self._now[:2], places[at:], values[at:], mask_of[at:], masks, check, code))
-            if code[0] == CHANGED:
-                handle_detected_changes(self._memory, plan)
-            elif code[0] == NEEDS_CAPACITY:
-                self._memory = ensure_capacity(self._memory, plan)
-            else:
-                break
-            code[0] = OK
-        if code[0] == INVALID_CHOICE:
-            self._raise_invalid_choice()
-        assert code[0] == OK, code
-        return at
+        if self._segments is None and segment is None:
+            return places
+        if self._segments is not None and segment is not None and not places.size:
+            return places
+        people = self._segment_positions(segment, places.size)
+        assert self._segments is not None
+        columns: NDArray[np.int64] = self._segments.column_at[people, places]
+        if (columns < 0).any():
+            at = int(np.argmin(columns))
+            name, arm = self._segments.names[people[at]], self.names[places[at]]
+            mine = ", ".join(self._segments.to_dict()[name][:20])
+            raise ValueError(f"the segment {name!r} does not have the arm {arm!r}; it has {mine}.")
+        return columns
 
     def _arm_positions(self, arms: Any) -> NDArray[np.int64]:
         """The positions of arms that are given by position or name; an error names the first that does not exist."""

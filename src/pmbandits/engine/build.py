@@ -85,10 +85,14 @@ class MemoryBuilding(ConfidenceChoice):
         basis = self._memory_basis_from_options(metric, n_arms, support)
         _require_sets_with_bounds(basis)
         arrays = _state_arrays_from_options(basis)
+        if self._segments is not None:
+            arrays["segment_of"] = self._segments.segment_of[list(self._active_arms)]
         drops = basis.forgetting is not None and basis.forgetting.forgets_rewards
         sizes = _array_sizes_by_name(basis) | {
             "n_ball_grid": arrays["ball_grid"].size,
             "n_earlier_pulls": n_arms if self._roster is not None or drops else 0,
+            "n_segments": len(self.segments),
+            "n_segmented": n_arms if self.segments else 0,
         }
         self._check_memory_limit(sizes)
         memory = Memory.allocate(sizes, self._own)

@@ -83,7 +83,7 @@ class ConfidenceChoice(Algorithm):
         """
         roster = self._roster
         n_initial_arms = max(self.options.get("most_arms") or 0, n_arms if roster is None else roster.n_initial_arms)
-        return arm_count_doubled_until_enough(n_initial_arms, n_arms if roster is None else len(self.names))
+        return arm_count_doubled_until_enough(n_initial_arms, n_arms if roster is None else len(self._columns))
 
     def _total_failure_probability(self) -> float:
         """The probability that any set which the policy ever used fails, of all arms and all times; nan: unknown.

@@ -19,6 +19,7 @@ from pmbandits.engine._calls import CHOOSE_SIGNATURE
 from pmbandits.engine.plan import Plan
 from pmbandits.engine.roster import Roster
 from pmbandits.engine.tickets import Tickets
+from pmbandits.segments import Segments
 from pmbandits.state.linking import kernel_address
 from pmbandits.state.lock import compile_lock_kernels, try_lock_memory, unlock_memory
 from pmbandits.state.memory import Memory
@@ -34,6 +35,7 @@ class LockedMemory:
     _choose_certifying: ClassVar[Any]  # the same, where a share of the pulls is for certifying
     options: dict[str, Any]
     names: tuple[str, ...]
+    _segments: Segments | None = None
     _plan: Plan
     # Where the kernel is that chooses, the memory with its address, and who is in it (None: all arms, in their order).
     _now: tuple[int, int, Memory, Roster | None]
@@ -74,7 +76,17 @@ class LockedMemory:
     @property
     def _active_arms(self) -> tuple[int, ...]:
         """The arms that are in the memory, in its order, counted as users count them."""
-        return tuple(range(len(self.names))) if self._roster is None else self._roster.active_arms
+        return tuple(range(len(self._columns))) if self._roster is None else self._roster.active_arms
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The names of all that the memory has an arm's records of: the arms, or pairs of a segment and an arm."""
+        return self.names if self._segments is None else self._segments.column_names
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The names of the segments; none if the policy was made without ``segments``."""
+        return () if self._segments is None else self._segments.names
 
     @property
     def _clock_start_round(self) -> int:

@@ -19,6 +19,7 @@ from pmbandits.engine.registry import REGISTRY
 from pmbandits.engine.tickets import Tickets
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.segments import Segments
 from pmbandits.supports import Support
 
 
@@ -36,10 +37,14 @@ class Policy(Saving, DeclaredOptions):
         ``Heavy(order, bound)``. This is a promise. The confidence sets are valid only if it is kept, and if the rewards
         of an arm are independent and have the same distribution.
     names : the names of the arms. With them you can tell rewards by name.
+    segments : if you know who is in front of you, and the policy may choose differently for each: the names of the
+        segments, such as ``["new", "returning"]``, or the arms of each, ``{"new": ["A", "B"], "returning": ["B",
+        "C"]}``. The metric is then that of the rewards of everybody together. :class:`Vet` and :class:`Uniform` take
+        segments.
     seed : a whole number from which the policy's own random choices follow, if it makes any. The default is 0.
     most_arms : how many arms there will ever be, if some may come later (:meth:`add_arm`). The confidence sets share
         their ``delta`` between that many arms. By default it is the number of arms at the start. More arms can come all
-        the same, but then the sets become wider.
+        the same, but then the sets become wider. With segments, pairs of a segment and an arm count.
     shares, cost, budget : limits on the shares of the arms, such as ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1,
         1.0)}``, and on what a round costs on average. They are kept at all times; the page "Limits on shares" says how
         closely.
@@ -95,6 +100,7 @@ class Policy(Saving, DeclaredOptions):
     _given_arms: int | None = option(default=None, alias="n_arms", check=whole(1, MAX_ARMS))
     _given_support: Support | None = option(default=None, alias="support")
     _given_names: Sequence[str] | None = option(default=None, alias="names")
+    _given_segments: Sequence[str] | Mapping[str, Sequence[str]] | None = option(default=None, alias="segments")
     _given_seed: int | None = option(default=0, alias="seed", check=_validation.check_seed)
     _most_arms: int | None = option(default=None, alias="most_arms", check=whole(1, MAX_ARMS))
     _given_shares: Any = option(default=None, alias="shares", check=share_constraints.check_shares)
@@ -153,7 +159,7 @@ class Policy(Saving, DeclaredOptions):
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
-        for name, usual in (("estimates", "exact"), ("detect", None), ("most_arms", None)):
+        for name, usual in (("estimates", "exact"), ("detect", None), ("most_arms", None), ("segments", None)):
             if options.get(name, "") == usual:
                 del options[name]
         self.options = options
@@ -163,20 +169,32 @@ class Policy(Saving, DeclaredOptions):
             raise TypeError(f"support must be {known}, got {_validation.short_repr(support)}.")
         self.metric = self.default_metric() if metric is None else as_metric(metric)
         self.support, self.epsilon = support, options.get("epsilon")
+        segments = options.get("segments")
+        if segments is not None and not self.takes_segments:
+            raise ValueError(
+                f"{type(self).__name__} has no rule for segments (grids of mixtures would grow like a power of their "
+                "number); take Vet, or Uniform to compare with."
+            )
+        if isinstance(segments, Mapping) and names is None and n_arms is None:
+            names = Segments.from_arguments(segments).arms
         if n_arms is None and names is not None:
             n_arms = len(names)
         self._own_names = names is not None
         self.names = check_arm_names(names, n_arms) if n_arms is not None else ()
+        self._segments = None
+        if segments is not None and self.names:
+            self._segments = Segments.from_arguments(segments, self.names)
+            options["segments"] = self._segments.to_argument()
         self._all_limits = share_constraints.limits_from_options(options, self.names)
         self.limits = self._all_limits  # those on the arms that play
         if self._all_limits is not None and self._roster is not None:
-            self.limits = self._all_limits.among([self.names[arm] for arm in self._active_arms])
+            self.limits = self._all_limits.among([self._columns[arm] for arm in self._active_arms])
         self._tickets = Tickets()
         self._create_policy_lock()
-        if n_arms is not None and options.get("most_arms", n_arms) < n_arms:
-            raise ValueError(
-                f"most_arms is {options['most_arms']}, but there are {n_arms} arms; give at least as many."
-            )
+        count = len(self._columns)
+        if options.get("most_arms", count) < count:
+            what = f"{count} {'arms' if self._segments is None else 'pairs of a segment and an arm'}"
+            raise ValueError(f"most_arms is {options['most_arms']}, but there are {what}; give at least as many.")
         if self.metric is not None and n_arms is not None and support is not None:
             memory, self._plan = self._build(self.metric, len(self._active_arms), support)
             self._memory = memory
@@ -185,7 +203,7 @@ class Policy(Saving, DeclaredOptions):
     # ---- making ----------------------------------------------------------------------------------------
     def bind(
         self, metric: Distortion | str, n_arms: int, support: Support, *, names: Sequence[str] | None = None,
-        seed: int | None = None,
+        seed: int | None = None, segments: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     ) -> Policy:  # fmt: skip
         """Make a policy that can be played, with the options of this recipe. The recipe itself does not change.
 
@@ -200,7 +218,7 @@ class Policy(Saving, DeclaredOptions):
             support=support,
             names=self.names if names is None and self._own_names else names,
             seed=self.seed if seed is None else seed,
-            **self.options,
+            **(self.options if segments is None else {**self.options, "segments": segments}),
         )
 
     def __repr__(self) -> str:
@@ -208,5 +226,5 @@ class Policy(Saving, DeclaredOptions):
         known = "" if self.metric is None else f"{self.metric!r}{', ' if given else ''}"
         if "_now" not in self.__dict__:
             return f"{type(self).__name__}({known}{given}; a recipe)"
-        mix = ", ".join(f"{m:.3f}" for m in self.mixture[:6]) + (", …" if self.n_arms > 6 else "")
+        mix = ", ".join(f"{m:.3f}" for m in self.mixture.ravel()[:6]) + (", …" if self.mixture.size > 6 else "")
         return f"{type(self).__name__}({known}{given}; t={self.t}, mixture=[{mix}])"

@@ -42,7 +42,8 @@ class Reading(Merging):
         [24, 0]
         """
         self._require_bound_policy()
-        return recorded_changes(self._clone()._memory, self.names)
+        clone = self._clone()
+        return recorded_changes(clone._memory, clone._columns)
 
     @property
     def t(self) -> int:
@@ -64,14 +65,31 @@ class Reading(Merging):
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """How often each arm was asked for."""
-        self._require_bound_policy()
-        return self._copy_of_arm_field("pulls")
+        """How often each arm was asked for; with segments, a row for each segment."""
+        return self._by_segment(self._copy_of_arm_field("pulls"))
+
+    @property
+    def arrivals(self) -> NDArray[np.int64]:
+        """How many people of each segment have come, that is how often :meth:`ask` was called for each.
+
+        >>> import pmbandits as pmb
+        >>> policy = pmb.Uniform("gini", names=["A", "B"], support=pmb.Binary(), segments=["new", "returning"])
+        >>> arms = policy.ask(segment=["new", "returning", "new"])
+        >>> policy.arrivals.tolist(), policy.pulls.tolist()
+        ([2, 1], [[1, 1], [1, 0]])
+        """
+        if self._segments is None:
+            raise AttributeError("this policy has no segments, so it has no arrivals of them; pulls counts its asks.")
+        return np.asarray(self.pulls.sum(axis=1))
 
     @property
     def pending(self) -> NDArray[np.int64]:
-        """How many asks of each arm still wait for their reward."""
-        return self._copy_of_arm_field("pending")
+        """How many asks of each arm still wait for their reward; with segments, a row for each segment."""
+        return self._by_segment(self._copy_of_arm_field("pending"))
+
+    def _by_segment(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Numbers of all columns with a row for each segment, and as they are without segments."""
+        return columns if self._segments is None else np.asarray(self._segments.by_segment(columns))
 
     def _copy_of_arm_field(self, name: str) -> NDArray[Any]:
         self._require_bound_policy()
@@ -79,12 +97,20 @@ class Reading(Merging):
 
     @property
     def mixture(self) -> FloatArray:
-        """The current estimate of the best mixing weights, from all rewards so far; 0 for arms that do not play."""
+        """The current estimate of the best mixing weights, from all rewards so far; 0 for arms that do not play.
+
+        With segments there is a row for each segment, and each row adds up to 1.
+        """
         clone = self._updated_clone()
-        mixture: FloatArray = clone._memory.mix.copy()
+        joint = clone._joint_mixture()
+        return joint if clone._segments is None else clone._segments.shares_within(joint, clone._active_arms)
+
+    def _joint_mixture(self) -> FloatArray:
+        """The mixture that is played, of all columns; with segments their shares of all arrivals."""
+        mixture: FloatArray = self._memory.mix.copy()
         if not is_mixture(mixture):
             raise invalid_mixture_error(type(self).__name__, mixture)
-        return clone._expand_to_all_arms(mixture)
+        return self._expand_to_all_arms(mixture)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -123,10 +149,10 @@ class Reading(Merging):
         plan = clone._current_plan(memory)
         memory = memory_with_radius_table(memory, plan)
         beside = memory if roster is None else memory_with_radius_table(roster.inactive_memory, plan)
-        places = range(len(clone.names)) if roster is None else roster.place
+        places = range(len(clone._columns)) if roster is None else roster.place
         return tuple(
             _arm_estimate(name, memory if at >= 0 else beside, at if at >= 0 else -1 - at, clone.confidence)
-            for name, at in zip(clone.names, places, strict=True)
+            for name, at in zip(clone._columns, places, strict=True)
         )
 
 

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import _validation
 from pmbandits._files import write_atomically
-from pmbandits.arms import arm_index
-from pmbandits.engine.ask_tell import AskTell
 from pmbandits.engine.capacity import ensure_capacity, recompute_derived_fields
+from pmbandits.engine.replay import Replaying
 from pmbandits.engine.tickets import PendingAnswers, Ticket, TicketRow, ticket_id
 from pmbandits.estimates._rewards import OK, SAMPLES
 from pmbandits.state.memory import Memory
@@ -104,15 +103,16 @@ class TicketLog:
         }
 
 
-class TicketMethods(AskTell):
+class TicketMethods(Replaying):
     """The methods that give out tickets, take their rewards, correct them, and list them."""
 
-    def ask_ticket(self) -> Ticket:
+    def ask_ticket(self, *, segment: str | None = None) -> Ticket:
         """The arm to pull now, with a ticket: its reward counts once, however often it is told.
 
         The program that asks and the one that tells may be two processes, and messages may be sent twice or be lost.
         ``tell`` with the ticket takes a reward in when it first comes. Rewards that never come can be replaced by
-        :meth:`expire`. Open tickets are saved with the policy, and merged with it.
+        :meth:`expire`. Open tickets are saved with the policy, and merged with it. In a policy with segments, a ticket
+        is for one ``segment``, and knows it.
 
         Examples
         --------
@@ -126,16 +126,21 @@ class TicketMethods(AskTell):
         1
         """
         self._require_bound_policy()
+        arriving = self._segment_positions(segment, 1)
 
         def take() -> Ticket:
             self._mark_answers_of_interrupted_call()
             out = np.empty(1, dtype=np.int64)
-            if self._fill_with_next_arms(out) != OK:
+            if self._fill_with_next_arms(out, None, arriving) != OK:
                 self._raise_invalid_choice()
-            arm = int(out[0])
-            row = TicketRow(arm, propensity_of_chosen_arm(self, arm), self._n_pulls_in_all(), time.time())
+            column, segments = int(out[0]), self._segments
+            arm, at = (column, 0) if segments is None else (segments.arm_list[column], int(arriving[0]))
+            share, now = propensity_of_chosen_arm(self, column), time.time()
+            row = TicketRow(arm, share, self._n_pulls_in_all(), now, segment=at)
             key = self._tickets.issue_ticket(row)
-            return Ticket(key, arm, row.share, self.names[arm], row.round, row.at)
+            return Ticket(
+                key, arm, share, self.names[arm], row.round, now, self.segments[at] if self.segments else None
+            )
 
         return self._with_lock(take)
 
@@ -168,6 +173,10 @@ class TicketMethods(AskTell):
             values = self._checked_reward_list(rewards)
             self._warn_of_changes(self._with_lock(lambda: self._record_new_answers(keys, values)))
 
+    def _ticket_column(self, row: TicketRow) -> int:
+        """The column of a ticket: its arm, in its segment if there are any."""
+        return row.arm if self._segments is None else int(self._segments.column_at[row.segment, row.arm])
+
     def _checked_reward_list(self, rewards: Any) -> list[float]:
         assert self.support is not None
         checked: list[float] = self.support.check(_validation.check_reward_array(rewards)).tolist()
@@ -180,7 +189,7 @@ class TicketMethods(AskTell):
         new = tickets.new_answers(keys, values)
         if not new:
             return ()
-        arms = np.array([tickets.open[key].arm for key in new], dtype=np.int64)
+        arms = np.array([self._ticket_column(tickets.open[key]) for key in new], dtype=np.int64)
         if self._plan.forgetting is None:
             self._memory = ensure_capacity(self._memory, self._plan, arms.size)
         tickets.in_progress = PendingAnswers(new, self._memory_version())
@@ -231,7 +240,7 @@ class TicketMethods(AskTell):
         return keys
 
     def retell(self, arm: int | str | None = None, before: float | None = None, reward: float | None = None, *,
-        ticket: Any = None,
+        ticket: Any = None, segment: str | None = None,
     ) -> None:  # fmt: skip
         """Correct a reward that was told: the new one takes its place, as if it had been told at first.
 
@@ -242,6 +251,7 @@ class TicketMethods(AskTell):
         ----------
         ticket : the ticket whose reward was wrong.
         arm, before : if there is no ticket: the arm, and the wrong reward that was told.
+        segment : the segment of that reward, for a policy with segments.
         reward : the right reward.
 
         Examples
@@ -269,7 +279,7 @@ class TicketMethods(AskTell):
             tickets = self._tickets
             if key is None:
                 assert arm is not None and old is not None
-                self._replace_reward(arm_index(arm, self.names), old, new)
+                self._replace_reward(int(self._column_positions([arm], segment)[0]), old, new)
                 return
             if key in tickets.open:
                 raise ValueError(f"ticket {key} has no reward yet; tell it: tell(ticket={key!r}, reward={new:g}).")
@@ -281,7 +291,7 @@ class TicketMethods(AskTell):
                     f"the reward of ticket {_validation.short_repr(key)} cannot be corrected, because {why}."
                 )
             if row.reward != new:
-                self._replace_reward(row.arm, row.reward, new)
+                self._replace_reward(self._ticket_column(row), row.reward, new)
                 tickets.answered[key] = row._replace(reward=new)
 
         self._with_lock(correct)
@@ -374,12 +384,16 @@ class PropensityReader:
         if memory is not self._memory:
             self._memory, self._mix, self._pulls = memory, memory.mix, memory.pulls
         at = arm if roster is None else roster.place[arm]
-        if at >= 0 and self._mix[at] > 0.0:
-            return float(self._mix[at])
-        if at >= 0:
-            return float(self._pulls[at] / max(memory.t, 1))
-        assert roster is not None
-        return float(roster.inactive_memory.pulls[-1 - at] / max(policy._n_pulls_in_all() - roster.joined_at[arm], 1))
+        if at < 0:
+            assert roster is not None
+            segments = policy._segments
+            t = policy._n_pulls_in_all() if segments is None else policy._n_arrivals(int(segments.segment_of[arm]))
+            return float(roster.inactive_memory.pulls[-1 - at] / max(t - roster.joined_at[arm], 1))
+        mix, t = self._mix, memory.t
+        if policy._segments is not None:  # the share within the segment
+            mine = memory.segment_of == memory.segment_of[at]
+            mix, t = mix / max(float(mix[mine].sum()), 1e-300), int(self._pulls[mine].sum())
+        return float(mix[at] if mix[at] > 0.0 else self._pulls[at] / max(t, 1))
 
 
 def rounds_since_arms_changed_and_mixture(policy: TicketMethods) -> tuple[int, NDArray[np.float64]]:
@@ -393,28 +407,34 @@ def rounds_since_arms_changed_and_mixture(policy: TicketMethods) -> tuple[int, N
 
 
 def ask_with_propensities(
-    policy: TicketMethods, n: int, among: Iterable[int] | None, read: PropensityReader
+    policy: TicketMethods, n: int, among: Iterable[int] | None, read: PropensityReader, segment: str | None = None
 ) -> list[tuple[int, float]]:
-    """The next arms, each with the propensity that it had when it was chosen, as in single asks."""
-    if among is None and n == 1:
+    """The next arms, each with the propensity that it had when it was chosen, as in single asks.
+
+    With segments, all of them are for people of one ``segment``, and propensities are shares within it.
+    """
+    if among is None and n == 1 and segment is None:
         arm = policy.ask()
         return [(arm, read(policy, arm))]
     unavailable = None if among is None else policy._unavailable_mask(among)
+    arriving = policy._segment_positions(segment, n)
+    arm_of = range(policy.n_arms) if policy._segments is None else policy._segments.arm_list
 
     def take() -> list[tuple[int, float]]:
         policy._activate_arms_with_first_reward()
         roster = policy._roster
-        if roster is None or roster.next_waiting_arm_to_try(unavailable) is None:
+        barred = policy._columns_barred(unavailable, arriving)
+        if roster is None or roster.next_waiting_arm_to_try(barred) is None:
             arms, shares = np.empty(n, dtype=np.int64), np.empty(n)
-            if policy._fill_with_next_active_arms(arms, unavailable, shares) != OK:
+            if policy._fill_with_next_active_arms(arms, unavailable, arriving, shares) != OK:
                 policy._raise_invalid_choice()
-            return list(zip(arms.tolist(), shares.tolist(), strict=True))
+            return [(arm_of[arm], share) for arm, share in zip(arms.tolist(), shares.tolist(), strict=True)]
         out, found = np.empty(1, dtype=np.int64), []
         for _ in range(n):
-            if policy._fill_with_next_arms(out, unavailable) != OK:
+            if policy._fill_with_next_arms(out, unavailable, arriving[:1]) != OK:
                 policy._raise_invalid_choice()
             arm = int(out[0])
-            found.append((arm, read(policy, arm)))
+            found.append((arm_of[arm], read(policy, arm)))
         return found
 
     return policy._with_lock(take)

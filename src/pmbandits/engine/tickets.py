@@ -37,6 +37,7 @@ class Ticket(NamedTuple):
         instead.
     round : the number of the ask.
     at : the time of the ask, in seconds since 1970.
+    segment : the segment that was asked for; ``None`` without segments. ``share`` is the share within it.
     """
 
     id: str
@@ -45,16 +46,18 @@ class Ticket(NamedTuple):
     name: str
     round: int
     at: float
+    segment: str | None = None
 
 
 class TicketRow(NamedTuple):
-    """What is kept of a ticket; ``reward`` is ``None`` while the ticket is open."""
+    """What is kept of a ticket; ``reward`` is ``None`` while it is open, ``segment`` is 0 without segments."""
 
     arm: int
     share: float
     round: int
     at: float
     reward: float | None = None
+    segment: int = 0
 
 
 class PendingAnswers(NamedTuple):

@@ -60,9 +60,17 @@ def allowed_rounding_error(t: int) -> float:
     return 1e-9 + 1e-14 * t
 
 
+@step("state, int -> bool")
+def is_arriving(s: State, i: int) -> bool:
+    """Whether column i belongs to the segment that arrives in this round; without segments all arms do."""
+    return s.n_segments == 0 or s.segment_of[i] == s.arriving
+
+
 @step("state, int, int -> bool")
 def may_pull(s: State, i: int, t: int) -> bool:
     """Whether arm i is available, and round t may pull it by its cap."""
+    if not is_arriving(s, i):
+        return False
     if s.constraint_kind >= SOME_ARMS_BARRED and s.unavailable[i] == 1:
         return False
     return s.constraint_kind & SINGLE_ARM_LIMITS == 0 or s.pulls[i] <= t * s.max_shares[i] + allowed_rounding_error(t)

@@ -14,7 +14,8 @@ from pmbandits.engine.plan import Setup
 from pmbandits.engine.policy import Policy
 from pmbandits.metrics import Mean
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.mixtures._tracking import fewest, play_alone, pull
+from pmbandits.mixtures._constraint_tracking import is_arriving
+from pmbandits.mixtures._tracking import play_alone, pull
 from pmbandits.policies._draws import random_below
 from pmbandits.state.compile import kernel
 from pmbandits.state.numba_types import state, unpack
@@ -26,15 +27,18 @@ unpack_arm = state(arm=int)
 
 @kernel
 def choose_uniform(memory: int) -> int:
-    """One of the arms with the fewest pulls, at random."""
+    """One of the arms with the fewest pulls, at random; with segments, of those of the segment that arrives."""
     s = unpack(memory)
-    least = s.pulls[fewest(s)]
+    least = -1
+    for i in range(s.n_arms):
+        if is_arriving(s, i) and (least < 0 or s.pulls[i] < least):
+            least = s.pulls[i]
     tied = 0
     for i in range(s.n_arms):
-        tied += s.pulls[i] == least
+        tied += is_arriving(s, i) and s.pulls[i] == least
     nth = random_below(s, tied)
     for i in range(s.n_arms):
-        if s.pulls[i] == least:
+        if is_arriving(s, i) and s.pulls[i] == least:
             if nth == 0:
                 return pull(s, i)
             nth -= 1
@@ -80,11 +84,12 @@ class MeanPolicy(Policy):
 class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=leave_mixture_unchanged):
     """Play every arm equally often: in every K rounds each of the K arms once, in random order.
 
-    It learns nothing, and is here for comparison.
+    It learns nothing, and is here for comparison. With segments it does so in each segment.
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, shares, cost, budget, detect : see :class:`Policy`; the seed orders the arms.
+    metric, n_arms, support, names, segments, seed, shares, cost, budget, detect : see :class:`Policy`; the seed orders
+        the arms.
 
     Examples
     --------
@@ -93,6 +98,8 @@ class Uniform(MeanPolicy, name="uniform", choose=choose_uniform, update=leave_mi
     >>> sorted(policy.ask(3).tolist())
     [0, 1, 2]
     """
+
+    takes_segments = True
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
         return Setup(grid=np.zeros((1, n_arms)))

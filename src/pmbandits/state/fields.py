@@ -269,6 +269,21 @@ SURVIVAL_TABLE = Group(
     ),
 )
 
+# Segments of a population (``pmbandits/segments.py``): an arm is then a column, a pair of a segment and an arm.
+SEGMENTS = Group(
+    sizes=(
+        "n_segments",  # 0 without segments
+        "n_segmented",  # n_arms with segments, else 0
+    ),
+    fields=(
+        field("arriving", int, "", "scratch"),  # the segment of this round, set before the policy chooses
+        field("segment_of", int, "n_segmented", "fixed"),  # the segment of each column; columns are ordered by it
+        # arrivals of each segment that ``pulls`` does not show: from before the clock began anew, and those that
+        # columns outside of this memory were pulled for
+        field("earlier_arrivals", int, "n_segments"),
+    ),
+)
+
 # Limits on shares (``mixtures/_constraint_tracking.py``).
 SHARE_LIMITS = Group(
     sizes=(
@@ -360,4 +375,6 @@ FORGETTING = Group(
     ),
 )
 
-GROUPS = (CORE, CONFIDENCE_SETS, GRIDS, SEARCH, SURVIVAL_TABLE, SHARE_LIMITS, CERTIFYING, SKETCHES, FORGETTING)
+GROUPS = (
+    CORE, CONFIDENCE_SETS, GRIDS, SEARCH, SURVIVAL_TABLE, SEGMENTS, SHARE_LIMITS, CERTIFYING, SKETCHES, FORGETTING,
+)  # fmt: skip

@@ -140,6 +140,7 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     [0.82, 0.18]
     """
 
+    takes_segments = True
     caution: float = option(default=1 / 3, check=share)
 
     def setup(self, metric: Distortion, n_arms: int, support: Support) -> Setup:
