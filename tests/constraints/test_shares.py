@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as s
 
 from pmbandits.constraints import Limits, limits
+from pmbandits.segments import Segments
 
 NAMES = ["A", "B", "C"]
 
@@ -161,3 +163,48 @@ def test_an_equality_is_suspended_only_while_one_of_its_arms_is_missing() -> Non
     assert everybody is not None and everybody.texts == made.texts
     assert without_b is not None and without_b.texts == ("C <= 0.6",)
     assert made.among(["A", "D"]) is None
+
+
+# ---- segments --------------------------------------------------------------------------------------------
+SEGMENTS = Segments.from_arguments({"new": ["A", "B"], "it's old": ["B", "C"]})
+
+
+@pytest.mark.parametrize(
+    ("written", "row", "bound", "segment"),
+    [
+        ("new: A >= 10%", [-0.9, 0.1, 0, 0], 0.0, 0),
+        ("'it''s old' : B - C <= 0.2", [0, 0, 0.8, -1.2], 0.0, 1),
+        ("B <= 30%", [0, 1, 1, 0], 0.3, -1),
+        ({"new": {"A": (0.1, None)}}, [-0.9, 0.1, 0, 0], 0.0, 0),
+        ({"it's old": {("B",): (None, 0.25)}}, [0, 0, 0.75, -0.25], 0.0, 1),
+    ],
+)
+def test_limits_of_segments_are_about_columns(written: Any, row: list[float], bound: float, segment: int) -> None:
+    found = limits(written, SEGMENTS.arms, segments=SEGMENTS)
+    assert found.names == SEGMENTS.column_names and found.segment_of_limit is not None
+    assert found.matrix[0] == pytest.approx(row) and found.bound[0] == pytest.approx(bound)
+    assert found.segment_of_limit.tolist() == [segment]
+    assert limits(str(found), SEGMENTS.arms, segments=SEGMENTS) == found
+
+
+def test_a_chain_within_a_segment_keeps_its_segment() -> None:
+    found = limits("new: 0.1 <= A <= 0.3; C <= .5", SEGMENTS.arms, segments=SEGMENTS)
+    assert found.texts == ("new: 0.1 <= A", "new: A <= 0.3", "C <= .5")
+    assert found.without("new: 0.1 <= A").segment_of_limit.tolist() == [0, -1]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("written", "frequencies", "words"),
+    [
+        ("nwe: A >= 10%", None, "unknown segment 'nwe'. Did you mean 'new'?"),
+        ("new: C >= 10%", None, "the limit new: C >= 10% is on C, which the segment 'new' does not have"),
+        ("new: A >= 60%; B <= 90%; new: B >= 60%", None, "together: new: A >= 60%; new: B >= 60%; loosen"),
+        ("new: A >= 120%", None, "no mixture keeps the limit new: A >= 120%"),
+        ("B <= 30%; new: A <= 20%", [0.6, 0.4], "together: B <= 30%; new: A <= 20%; loosen"),
+        ({"old": {"B": (0.1, 0.2)}}, None, "unknown segment 'old'"),
+    ],
+)
+def test_limits_of_segments_that_cannot_be(written: Any, frequencies: Any, words: str) -> None:
+    often = None if frequencies is None else np.array(frequencies)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        limits(written, SEGMENTS.arms, segments=SEGMENTS, frequencies=often)

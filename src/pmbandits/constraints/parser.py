@@ -7,6 +7,9 @@ or it is refused with a sentence.
     limit      sum <= sum                 also ``>=``, ``==``, ``≤``, ``≥``, ``=``; chains like ``0.1 <= A <= 0.3``
     sum        2 * A + B/4 - 10%          numbers, percentages, names of arms, brackets
     name       A, arm 0, 'my arm'         in quotes where a name looks like a number or has signs in it
+
+With segments, a limit that begins with the name of one, as in ``"new: A >= 10%"``, is about the shares among its
+people; all others are about the whole population.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
+from pmbandits.segments import Segments
 
 _MAX_CHARACTERS = 100_000  # characters of a text
 _MAX_DEPTH = 40  # brackets inside brackets
@@ -34,6 +38,7 @@ _SIGNS = {
 }  # fmt: skip
 _SIGNS_BY_LENGTH = sorted(_SIGNS, key=len, reverse=True)
 _COMPARISONS = ("<=", ">=", "==")
+_SEGMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|[^:;,\n<>=≤≥'"]+?)\s*:""")  # at the start of a limit
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*( \w+)*")
 _ENGLISH_WORDS = {
     "at",
@@ -62,18 +67,22 @@ _EXAMPLE = "write limits like 'A >= 10%; B + C <= 0.3; A == 2 * B'"
 
 @dataclass(frozen=True)
 class Row:
-    """One limit: Σ coefficient · share ≤ bound, or = bound where ``equal``; and how it was written."""
+    """One limit: Σ coefficient · share ≤ bound, or = bound where ``equal``; how it was written, and for which segment.
+
+    Without a segment it is about the whole population.
+    """
 
     coefficients: FloatArray
     bound: float
     equal: bool
     text: str
+    segment: int | None = None
 
 
 @dataclass(frozen=True)
 class _Token:
-    kind: str  # "number", "name", or a sign
-    value: float  # the number, or the arm's position
+    kind: str  # "number", "name", "segment", or a sign
+    value: float  # the number, or the position of the arm or segment
     start: int
     end: int
 
@@ -100,12 +109,12 @@ class _LinearExpression:
         return not self.coefficients.any()
 
 
-def parse_limits(text: str, names: Sequence[str]) -> list[Row]:
+def parse_limits(text: str, names: Sequence[str], segments: Segments | None = None) -> list[Row]:
     """The limits of a text, one row each; a chain is as many limits as it has signs of comparison."""
     if len(text) > _MAX_CHARACTERS:
         raise ValueError(f"a text of limits has at most {_MAX_CHARACTERS:,} characters, this one has {len(text):,}.")
     rows: list[Row] = []
-    tokens = _tokenise(text, names)
+    tokens = _tokenise(text, names, segments)
     start = 0
     for k, word in enumerate([*tokens, _Token(";", 0.0, len(text), len(text))]):
         if word.kind == ";":
@@ -131,7 +140,7 @@ def format_limit(coefficients: FloatArray, sign: str, bound: float, names: Seque
     return f"{left or '0'} {sign} {bound:.15g}"
 
 
-def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
+def _tokenise(text: str, names: Sequence[str], segments: Segments | None) -> list[_Token]:
     known = {name: arm for arm, name in reversed(list(enumerate(names)))}
     lengths = sorted({len(name) for name in names}, reverse=True)
     out: list[_Token] = []
@@ -139,6 +148,12 @@ def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
     while at < len(text):
         if text[at].isspace() and text[at] != "\n":
             at += 1
+            continue
+        prefix = _SEGMENT.match(text, at) if segments is not None and (not out or out[-1].kind == ";") else None
+        if prefix is not None and segments is not None:
+            name = _unquote(prefix[1]) if prefix[1][0] in "'\"" else prefix[1]
+            out.append(_Token("segment", float(segments.index(name)), at, prefix.end()))
+            at = prefix.end()
             continue
         number = _NUMBER.match(text, at)
         digits = number.end() - at if number else 0
@@ -158,6 +173,11 @@ def _tokenise(text: str, names: Sequence[str]) -> list[_Token]:
         out.append(word)
         at = word.end
     return out
+
+
+def _unquote(text: str) -> str:
+    """A name without the quotation marks around it; a doubled mark is one mark of the name."""
+    return text[1:-1].replace(2 * text[0], text[0])
 
 
 def _is_name_at(text: str, at: int, name: str) -> bool:
@@ -227,6 +247,7 @@ class _LimitParser:
         return None
 
     def parse_chain(self) -> list[Row]:
+        prefix = self.next_token_of_kinds("segment")
         sums, signs, ends = [self.parse_sum()], [], [self.at]
         while (sign := self.next_token_of_kinds(*_COMPARISONS)) is not None:
             signs.append(sign.kind)
@@ -238,13 +259,14 @@ class _LimitParser:
         if not signs:
             point = " (decimals have a point, not a comma)" if self.limit_text.isdigit() else ""
             raise self.make_parse_error(f"it has no sign such as <= or >={point}")
-        pieces = [0, *(end + 1 for end in ends)]
+        pieces = [int(prefix is not None), *(end + 1 for end in ends)]
+        before = "" if prefix is None else self.text[prefix.start : prefix.end] + " "
         out = []
         for k, (left, right) in enumerate(pairwise(sums)):
             here = self.tokens[pieces[k]].start, self.tokens[ends[k + 1] - 1].end
-            out.append(
-                self._limit_row_from_sides(left, signs[k], right, " ".join(self.text[here[0] : here[1]].split()))
-            )
+            text = " ".join((before + self.text[here[0] : here[1]]).split())
+            row = self._limit_row_from_sides(left, signs[k], right, text)
+            out.append(row if prefix is None else replace(row, segment=int(prefix.value)))
         return out
 
     def _limit_row_from_sides(self, left: _LinearExpression, sign: str, right: _LinearExpression, text: str) -> Row:

@@ -366,10 +366,13 @@ class Polytope:
         return np.asarray(points / points.sum(axis=1, keepdims=True))
 
     # ---- why there is none -------------------------------------------------------------------------------
-    def irreducible_infeasible_rows(self) -> Sequence[int]:
-        """Rows that cannot be kept together, as simple as possible; without any one of them the others could be."""
+    def irreducible_infeasible_rows(self, first: int) -> Sequence[int]:
+        """Rows that cannot be kept together, as simple as possible; without any one of them the others could be.
+
+        Rows that are left out are among the ``first``.
+        """
         kept = list(range(self.bound.size))
-        for row in sorted(kept, key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
+        for row in sorted(kept[:first], key=lambda k: (-np.count_nonzero(self.matrix[k]), -k)):
             trial = [k for k in kept if k != row]
             if Polytope(self.matrix[trial], self.bound[trial], self.equal[trial]).any_feasible_mixture() is None:
                 kept = trial

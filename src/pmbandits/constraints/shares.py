@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.constraints.parser import Row, format_limit, parse_limits, quote_name
 from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope
+from pmbandits.segments import Segments
 
 # What people may write: text, {arm or group: (least, most)}, limits that were read before, or a list of these.
 Shares = Any
@@ -31,7 +32,8 @@ class Limits:
     ----------
     matrix, bound, equal : the limits as numbers, one row for each limit and one column for each arm.
     texts : the limits as text. ``"; ".join(texts)`` gives the same limits again.
-    names : the names of the arms.
+    names : the names of the arms; with segments those of the columns, such as ``new: A``.
+    segment_of_limit : with segments, the position of the segment that each limit is about; −1: the whole population.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Limits:
     equal: NDArray[np.bool_] = field(repr=False)
     texts: tuple[str, ...]
     names: tuple[str, ...]
+    segment_of_limit: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -113,9 +116,13 @@ class Limits:
 
     def without(self, text: str) -> Limits:
         """All limits except the one with this text."""
-        kept = np.array([t != text for t in self.texts])
-        texts = tuple(t for t in self.texts if t != text)
-        return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names)
+        return self._some(np.array([t != text for t in self.texts], dtype=bool))
+
+    def _some(self, kept: NDArray[np.bool_]) -> Limits:
+        """The limits where ``kept`` is true."""
+        within = None if self.segment_of_limit is None else self.segment_of_limit[kept]
+        texts = tuple(text for text, stays in zip(self.texts, kept, strict=True) if stays)
+        return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names, within)
 
 
 def limits(
@@ -124,8 +131,14 @@ def limits(
     *,
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
+    segments: Segments | None = None,
+    frequencies: FloatArray | None = None,
 ) -> Limits:
     """Read limits on shares from text or a dictionary, and a budget. Limits that no mixture can keep are refused.
+
+    With segments the limits are about the weights of columns: the share of an arm among a segment's people, times how
+    often such people come. A limit within a segment, ``Σ c·w ≤ b``, is ``Σ (c − b)·weight ≤ 0``; so the limits hold for
+    all frequencies.
 
     Parameters
     ----------
@@ -134,6 +147,8 @@ def limits(
         is ``None`` is not limited.
     names : the names of all arms.
     cost, budget : what a pull of each arm costs (0 for arms that are not named), and what a round may cost on average.
+    segments : the segments, whose limits are written as ``"new: A >= 10%"`` or ``{"new": {"A": (0.1, 1.0)}}``.
+    frequencies : how often each segment comes, if that is known.
 
     Examples
     --------
@@ -147,40 +162,73 @@ def limits(
     """
     known = tuple(str(name) for name in names)
     if isinstance(shares, Limits) and cost is None and budget is None:
-        if shares.names != known:
+        columns = known if segments is None else segments.column_names
+        if shares.names != columns:
             raise ValueError(
-                f"the limits were made for the arms {', '.join(shares.names)}, not for {', '.join(known)}; "
+                f"the limits were made for the arms {', '.join(shares.names)}, not for {', '.join(columns)}; "
                 "make them anew."
             )
         return shares
-    rows = [*_parse_limit_rows(shares, known), *_limit_rows_from_budget(cost, budget, known)]
+    rows = [*_parse_limit_rows(shares, known, segments), *_limit_rows_from_budget(cost, budget, known)]
     single = {row.text: row for row in reversed(rows)}  # what is said twice counts once
-    kept = [row for row in reversed(single.values()) if not _is_vacuous_limit(row)]
+    said = [row if segments is None else _row_over_columns(row, segments) for row in reversed(single.values())]
+    kept = [row for row in said if not _is_vacuous_limit(row)]
     if len(kept) > _MAX_LIMITS:
         raise ValueError(f"there are {len(kept):,} limits; at most {_MAX_LIMITS:,} can be used.")
+    columns = known if segments is None else segments.column_names
+    within = np.array([-1 if row.segment is None else row.segment for row in kept], dtype=np.int64)
     made = Limits(
-        np.array([row.coefficients for row in kept]).reshape(len(kept), len(known)),
+        np.array([row.coefficients for row in kept]).reshape(len(kept), len(columns)),
         np.array([row.bound for row in kept]),
         np.array([row.equal for row in kept], dtype=bool),
         tuple(row.text for row in kept),
-        known,
+        columns,
+        None if segments is None else within,
     )
-    if made.polytope.any_feasible_mixture() is None:
-        raise ValueError(_explain_infeasible(made))
+    tried = [(made, made.polytope)]
+    if segments is not None and frequencies is not None:
+        tried = [(made, made.polytope.with_segments(segments.segment_of, frequencies))]
+    elif segments is not None:  # whoever comes, each segment's own limits; and all of them for some frequencies
+        own = made._some(within >= 0)
+        tried.append((own, own.polytope.with_segments(segments.segment_of)))
+    for some, polytope in tried:
+        if polytope.any_feasible_mixture() is None:
+            raise ValueError(_explain_infeasible(some, polytope))
     return made
 
 
-def _parse_limit_rows(shares: Shares, names: tuple[str, ...]) -> list[Row]:
+def _row_over_columns(row: Row, segments: Segments) -> Row:
+    """A limit on shares of arms as one on the weights of columns."""
+    coefficients = row.coefficients[segments.arm_of]
+    if row.segment is None:
+        return replace(row, coefficients=coefficients)
+    mine, offered = segments.segment_of == row.segment, segments.column_at[row.segment] >= 0
+    missing = np.flatnonzero((row.coefficients != 0.0) & ~offered)
+    if missing.size:
+        name, arm = segments.names[row.segment], segments.arms[missing[0]]
+        raise ValueError(f"the limit {row.text} is on {arm}, which the segment {name!r} does not have; leave it out.")
+    return replace(row, coefficients=np.where(mine, coefficients - row.bound, 0.0), bound=0.0)
+
+
+def _parse_limit_rows(shares: Shares, names: tuple[str, ...], segments: Segments | None) -> list[Row]:
     if shares is None:
         return []
     if isinstance(shares, Limits):
-        return _parse_limit_rows(str(limits(shares, names)), names)
+        return _parse_limit_rows(str(limits(shares, names, segments=segments)), names, segments)
     if isinstance(shares, str):
-        return parse_limits(shares, names)
+        return parse_limits(shares, names, segments)
     if isinstance(shares, Mapping):
-        return [row for who, ends in shares.items() for row in _limit_rows_from_share_range(who, ends, names)]
+        rows = []
+        for who, ends in shares.items():
+            if segments is not None and isinstance(ends, Mapping):
+                place, before = segments.index(who), quote_name(who)
+                own = (row for arm, pair in ends.items() for row in _limit_rows_from_share_range(arm, pair, names))
+                rows += [replace(row, text=f"{before}: {row.text}", segment=place) for row in own]
+            else:
+                rows += _limit_rows_from_share_range(who, ends, names)
+        return rows
     if isinstance(shares, Iterable) and not isinstance(shares, bytes):
-        return [row for one in shares for row in _parse_limit_rows(_require_text_or_mapping(one), names)]
+        return [row for one in shares for row in _parse_limit_rows(_require_text_or_mapping(one), names, segments)]
     raise TypeError(_unreadable_message(shares))
 
 
@@ -255,9 +303,9 @@ def _is_vacuous_limit(row: Row) -> bool:
     return not row.equal and float(row.coefficients.max()) <= row.bound
 
 
-def _explain_infeasible(made: Limits) -> str:
+def _explain_infeasible(made: Limits, polytope: Polytope) -> str:
     """Why no mixture keeps the limits: one sentence with as few of them as possible."""
-    rows = list(made.polytope.irreducible_infeasible_rows())
+    rows = [row for row in polytope.irreducible_infeasible_rows(len(made)) if row < len(made)]
     texts = "; ".join(made.texts[k] for k in rows)
     matrix, bound = made.matrix[rows], made.bound[rows]
     single = (matrix != 0.0).sum(axis=1) == 1
