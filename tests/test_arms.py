@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import pmbandits as pmb
-from pmbandits.arms import Bandit, utility, wasserstein_constant, wasserstein_distance
+from pmbandits.arms import Bandit, wasserstein_constant, wasserstein_distance
 from pmbandits.metrics import GiniDeviation, Mean, UpperCVaR
+from pmbandits.optimize import utility
 from pmbandits.supports import Binary, Finite, Interval, Real
 from tests.helpers import one_sentence
 from tests.reference.choquet import choquet_loop

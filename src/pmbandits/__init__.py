@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pmbandits.advice import AdviceTable as AdviceTable
     from pmbandits.advice import advise as advise
     from pmbandits.arms import Bandit as Bandit
-    from pmbandits.arms import utility as utility
     from pmbandits.arms import wasserstein_constant as wasserstein_constant
     from pmbandits.arms import wasserstein_distance as wasserstein_distance
     from pmbandits.changing import Changing as Changing
@@ -72,9 +71,11 @@ if TYPE_CHECKING:
     from pmbandits.mixtures import ucb_grid as ucb_grid
     from pmbandits.optimize import Gaps as Gaps
     from pmbandits.optimize import OracleResult as OracleResult
+    from pmbandits.optimize import SegmentOracleResult as SegmentOracleResult
     from pmbandits.optimize import ShadowPrice as ShadowPrice
     from pmbandits.optimize import gaps as gaps
     from pmbandits.optimize import oracle as oracle
+    from pmbandits.optimize import utility as utility
     from pmbandits.plots import plot_arms as plot_arms
     from pmbandits.plots import plot_decomposition as plot_decomposition
     from pmbandits.plots import plot_distortion as plot_distortion
@@ -128,7 +129,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "pmbandits.advice": "Advice AdviceTable advise",
-            "pmbandits.arms": "Bandit utility wasserstein_constant wasserstein_distance",
+            "pmbandits.arms": "Bandit wasserstein_constant wasserstein_distance",
             "pmbandits.changing": "Changing",
             "pmbandits.client": "ServiceError connect connect_async",
             "pmbandits.constraints": "Limits",
@@ -138,7 +139,7 @@ if not TYPE_CHECKING:
             InvertedS LowerCVaR Mean MeanMedianDeviation PHT PowerDeviation Quadratic TsallisPastEntropy
             TverskyKahneman UpperCVaR VaR WangRightTail WangTransform metric preferences""",
             "pmbandits.mixtures": "etc_grid grid_size ucb_grid",
-            "pmbandits.optimize": "Gaps OracleResult ShadowPrice gaps oracle",
+            "pmbandits.optimize": "Gaps OracleResult SegmentOracleResult ShadowPrice gaps oracle utility",
             "pmbandits.plots": "plot_arms plot_decomposition plot_distortion plot_life plot_mixture plot_regret",
             "pmbandits.policies": """
             BCVTS BrownUCB CEUCB CIRT CVaRUCB ChangeWarning FixedGrid MCVTS MVLCB MixtureGreedy MixtureUCB PMETC

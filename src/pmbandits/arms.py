@@ -14,7 +14,6 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.value import value_of_mixture
 from pmbandits.supports import ATOM_TOLERANCE, Binary, Finite, Interval, Real, Support
 from pmbandits.tables import distributions as _distributions
 from pmbandits.tables import own_distributions
@@ -260,27 +259,6 @@ def cdf_grid(distributions: Sequence[Distribution]) -> FloatArray:
     lo, hi = float(places.min()), float(places.max())
     pad = 0.04 * (hi - lo) or 0.5
     return np.unique(np.concatenate((places, np.linspace(lo - pad, hi + pad, 400))))
-
-
-def utility(metric: Distortion | str, bandit: Bandit, weights: ArrayLike) -> float:
-    """The utility U_h of a mixture of known arms, which the paper calls V (``eq:V``).
-
-    Parameters
-    ----------
-    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
-    bandit : the arms.
-    weights : the share of each arm.
-
-    Examples
-    --------
-    >>> import pmbandits as pmb
-    >>> round(pmb.utility("gini", pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
-    0.25
-    """
-    metric = as_metric(metric)
-    check_bandit(bandit)
-    mix = _validation.check_weights(weights, bandit.n_arms)
-    return value_of_mixture(metric, list(bandit.distributions), mix)
 
 
 def check_bandit(bandit: object) -> None:

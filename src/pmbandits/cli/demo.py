@@ -11,9 +11,9 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from pmbandits._plot_style import pyplot_in_library_style
-from pmbandits.arms import Bandit, utility
+from pmbandits.arms import Bandit
 from pmbandits.metrics import Distortion, GiniDeviation, Mean, UpperCVaR, WangRightTail
-from pmbandits.optimize import OracleResult, oracle
+from pmbandits.optimize import OracleResult, oracle, utility
 from pmbandits.plots import plot_mixture
 
 

@@ -4,6 +4,7 @@
 ``best_mixture``       the oracle: which way to the best mixture suits the metric and the arms
 ``problem``            one problem, and what all ways of solving it share
 ``share_constraints``  the oracle's answer within limits on the shares
+``segments``           the best mixture for each segment of a population
 ``maximise``           the largest utility on a table: one call for simplex, segments and limits, and any shape of h
 ``convex``             convex metrics: the best vertex, with a bound
 ``shadow_prices``      what each limit costs
@@ -12,7 +13,7 @@
 ``interior_point``     its interior point method, whose steps are compiled
 ``search``             the search for all other metrics: many starts, then exchanges between pairs of arms
 ``branch_and_bound``   an upper bound for all other metrics, for few arms
-``utilities``          utilities of many mixtures at once
+``utilities``          the utility of a mixture, and of many at once
 ``grid_gaps``          how much the best mixtures of a grid differ
 =====================  ===============================================================================
 """
@@ -20,7 +21,18 @@
 from pmbandits.optimize.best_mixture import oracle
 from pmbandits.optimize.grid_gaps import Gaps, gaps
 from pmbandits.optimize.result import OracleResult
+from pmbandits.optimize.segments import SegmentOracleResult
 from pmbandits.optimize.shadow_prices import ShadowPrice
-from pmbandits.optimize.utilities import utilities, utility_function
+from pmbandits.optimize.utilities import utilities, utility, utility_function
 
-__all__ = ["Gaps", "OracleResult", "ShadowPrice", "gaps", "oracle", "utilities", "utility_function"]
+__all__ = [
+    "Gaps",
+    "OracleResult",
+    "SegmentOracleResult",
+    "ShadowPrice",
+    "gaps",
+    "oracle",
+    "utilities",
+    "utility",
+    "utility_function",
+]

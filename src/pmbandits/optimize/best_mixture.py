@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import overload
 
 import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.arms import Bandit, check_bandit
-from pmbandits.constraints import Limits, Shares, limits
+from pmbandits.constraints import Shares, limits
+from pmbandits.constraints.polytope import Polytope
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.value import value_of_mixture
@@ -23,21 +25,36 @@ from pmbandits.optimize.problem import (
 )
 from pmbandits.optimize.result import OracleResult
 from pmbandits.optimize.search import improve_by_weight_exchanges, multistart_mixture_search
+from pmbandits.optimize.segments import SegmentOracleResult, best_mixtures_of_segments
 from pmbandits.optimize.shadow_prices import compute_shadow_prices
 from pmbandits.optimize.share_constraints import best_mixture_within_limits
 from pmbandits.optimize.utilities import build_arm_table, single_arm_utilities
+from pmbandits.population import Population
 
 _EXTREME_SCALE = 1e6  # a utility that is larger, or smaller than one over this, is worked out in another unit
 
 
+@overload
+def oracle(
+    metric: Distortion | str, bandit: Bandit, *, segments: None = ..., shares: Shares = ...,
+    cost: Mapping[str, float] | None = ..., budget: float | None = ...,
+) -> OracleResult: ...  # fmt: skip
+@overload
+def oracle(
+    metric: Distortion | str, bandit: Mapping[str, Bandit], *, segments: Mapping[str, float], shares: Shares = ...,
+    cost: Mapping[str, float] | None = ..., budget: float | None = ...,
+) -> SegmentOracleResult: ...  # fmt: skip
+
+
 def oracle(
     metric: Distortion | str,
-    bandit: Bandit,
+    bandit: Bandit | Mapping[str, Bandit],
     *,
+    segments: Mapping[str, float] | None = None,
     shares: Shares = None,
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
-) -> OracleResult:
+) -> OracleResult | SegmentOracleResult:
     """Find the best mixture of known arms, and say how far from the best it can be at most (``eq:optimal alpha``).
 
     ====================  =====================================================================  ==============
@@ -57,12 +74,20 @@ def oracle(
     corners are compared if there are at most 200. Otherwise linear programs find good ones and bounds, and for metrics
     with one corner in their distortion, such as ``LowerCVaR``, the best one.
 
+    With segments you know who is in front of you, and offer each segment a mixture of its own. What is maximised is the
+    utility of the rewards of the *whole population*, whose distribution is Σ_s p_s Σ_k w_sk F_sk. Here F_sk has the
+    rewards of arm k in segment s, and p_s is how often such people come. Plans of one arm for each segment are never
+    listed, because there are K to the power of S of them.
+
     Parameters
     ----------
     metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
-    bandit : the arms.
+    bandit : the arms; with segments a bandit for each, ``{"new": bandit, "returning": bandit}``. Arms of the same name
+        are the same arm, which may pay differently in each segment, and an arm may be missing in some.
+    segments : how often each segment comes, ``{"new": 0.6, "returning": 0.4}``.
     shares : limits on the shares: ``"A >= 10%; B + C <= 0.3"`` or ``{"A": (0.1, 1.0), ("B", "C"): (0, 0.3)}`` (see
-        :func:`pmbandits.constraints.limits`).
+        :func:`pmbandits.constraints.limits`). With segments, ``"new: A >= 10%"`` is about the people of a segment, and
+        ``"A <= 30%"`` about the whole population.
     cost, budget : what a pull of each arm costs, and what a round may cost on average.
 
     Examples
@@ -78,13 +103,32 @@ def oracle(
     array([0.5, 0.2, 0.3])
     >>> print(best.prices["C <= 30%"])
     without the limit on C (C <= 30%) the utility would be 2.5 % higher
+
+    Two districts, where rewards of all people should be high and alike. The best arm of each district for itself
+    would be worth less.
+
+    >>> arms = {
+    ...     "north": pmb.Bandit({"A": st.uniform(0.0, 0.6), "B": st.uniform(0.2, 0.1)}),
+    ...     "south": pmb.Bandit({"A": st.uniform(0.5, 0.2), "B": st.uniform(0.4, 0.6)}),
+    ... }
+    >>> best = pmb.oracle("mean - gini", arms, segments={"north": 0.5, "south": 0.5})
+    >>> best
+    SegmentOracleResult(value=0.348148148, gap=...
+             comes  A  B
+      north    50%  1  0
+      south    50%  0  1)
+    >>> round(best.gain, 6)
+    0.014815
     """
     metric = as_metric(metric)
+    if isinstance(bandit, Mapping) or segments is not None:
+        population = Population.from_arguments(bandit, segments)
+        return best_mixtures_of_segments(metric, population, shares, cost, budget, _solve_by_shape_of_metric)
     check_bandit(bandit)
     if shares is None and cost is None and budget is None:
         return _solve_by_shape_of_metric(metric, bandit, None)
     kept = limits(shares, bandit.names, cost=cost, budget=budget)
-    best = _solve_by_shape_of_metric(metric, bandit, kept if len(kept) else None)
+    best = _solve_by_shape_of_metric(metric, bandit, kept.polytope if len(kept) else None)
     return replace(
         best,
         limits=kept,
@@ -93,7 +137,7 @@ def oracle(
     )
 
 
-def _solve_by_shape_of_metric(metric: Distortion, bandit: Bandit, kept: Limits | None) -> OracleResult:
+def _solve_by_shape_of_metric(metric: Distortion, bandit: Bandit, kept: Polytope | None) -> OracleResult:
     distributions = list(bandit.distributions)
     table = build_arm_table(metric, distributions)
     corners = single_arm_utilities(metric, distributions, table)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmbandits.constraints import Limits
 from pmbandits.constraints.polytope import Polytope
 from pmbandits.metrics.value import value_of_mixture
 from pmbandits.optimize.concave_mixture import solve_concave
@@ -17,9 +16,9 @@ from pmbandits.optimize.problem import Problem, two_rewards_of_all_arms
 from pmbandits.optimize.result import OracleResult
 
 
-def best_mixture_within_limits(problem: Problem, kept: Limits) -> OracleResult:
+def best_mixture_within_limits(problem: Problem, polytope: Polytope) -> OracleResult:
     """The best mixture that keeps the limits, in the way that suits the metric."""
-    polytope, metric = kept.polytope, problem.metric
+    metric = problem.metric
     if two_rewards_of_all_arms(problem.distributions) is not None:
         return _solve_two_point(problem, polytope)
     if metric.shape == "concave":

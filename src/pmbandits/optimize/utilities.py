@@ -1,22 +1,61 @@
-"""Utilities of many mixtures of known arms at once."""
+"""Utilities of mixtures of known arms: of one, or of many at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.arms import Bandit
+from pmbandits.arms import Bandit, check_bandit
+from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.value import value_of_mixture
+from pmbandits.population import Population
 from pmbandits.tables.distributions import Atoms, Distribution
 from pmbandits.tables.from_distributions import survival_table
 from pmbandits.tables.survival_table import SurvivalTable
 
 _RECHECK_WITHIN = 1e-9  # utilities of single arms that are closer to the best are worked out by themselves
 _DENSE_FACTOR = 4  # atoms arm by arm, if all arms on all cells are so many times as much work
+
+
+def utility(
+    metric: Distortion | str,
+    bandit: Bandit | Mapping[str, Bandit],
+    weights: ArrayLike,
+    *,
+    segments: Mapping[str, float] | None = None,
+) -> float:
+    """The utility U_h of a mixture of known arms, which the paper calls V (``eq:V``).
+
+    Parameters
+    ----------
+    metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
+    bandit : the arms; with segments a bandit for each.
+    weights : the share of each arm; with segments a row for each, whose entries add up to 1.
+    segments : how often each segment comes, as in :func:`oracle`.
+
+    Examples
+    --------
+    >>> import pmbandits as pmb
+    >>> round(pmb.utility("gini", pmb.Bandit.bernoulli([0.4, 0.9]), [0.8, 0.2]), 12)
+    0.25
+    >>> arms = {"new": pmb.Bandit.bernoulli([0.4, 0.9]), "returning": pmb.Bandit.bernoulli([0.6, 0.1])}
+    >>> round(pmb.utility("gini", arms, [[1, 0], [1, 0]], segments={"new": 0.5, "returning": 0.5}), 12)
+    0.25
+    """
+    metric = as_metric(metric)
+    if isinstance(bandit, Mapping) or segments is not None:
+        population = Population.from_arguments(bandit, segments)
+        bandit, mix = population.columns, population.weights_of_columns(weights)
+    else:
+        check_bandit(bandit)
+        mix = _validation.check_weights(weights, bandit.n_arms)
+    return value_of_mixture(metric, list(bandit.distributions), mix)
 
 
 def utilities(metric: Distortion, bandit: Bandit, grid: FloatArray) -> FloatArray:

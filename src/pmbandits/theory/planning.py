@@ -11,11 +11,11 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
-from pmbandits.arms import Bandit, utility
+from pmbandits.arms import Bandit
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import grid_size
-from pmbandits.optimize import oracle
+from pmbandits.optimize import oracle, utility
 from pmbandits.policies import CEUCB, CIRT, PMETC, PMUCB, Policy
 from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
