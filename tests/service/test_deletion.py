@@ -65,6 +65,27 @@ def test_old_units_and_keys_of_requests_are_forgotten(tmp_path: Path) -> None:
         assert rows(served) == {**before, "units": 0, "requests": 0}
 
 
+@pytest.mark.parametrize("way", ["forget", "unit"])
+def test_no_process_answers_a_key_of_a_request_that_was_deleted(tmp_path: Path, way: str) -> None:
+    file = tmp_path / "store.db"
+    with serving(file) as served, serving(file) as other:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"unit": "u", "key": "ask"})
+        told = {"arm": "A", "reward": 1, "key": "tell"}
+        served.post("/shop/tell", told)
+        for process in (served, other):  # both know them now
+            assert process.post("/shop/ask", {"unit": "u", "key": "ask"}) == asked
+            assert process.post("/shop/tell", told)["repeated"] == 1
+        if way == "forget":
+            other.service.store.now_ms = lambda: 2**60
+            assert other.post("/shop/forget", {"seconds": 1}) == {"deleted": 3}
+        else:
+            assert other.send("DELETE", "/v1/experiments/shop/unit?unit=u").json() == {"deleted": 2}
+        assert served.post("/shop/ask", {"unit": "another", "key": "ask"})["ticket"] > asked["ticket"]
+        assert other.refused("/shop/ask", {"unit": "u", "key": "ask"})[0] == 409
+        assert served.post("/shop/tell", told)["taken"] == (way == "forget")
+
+
 def test_nothing_that_was_deleted_stays_in_the_files(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
 

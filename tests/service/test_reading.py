@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 import re
+import resource
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +232,19 @@ def test_limits_that_would_let_everybody_wait_are_refused(tmp_path: Path, monkey
         assert status == 422 and "nobody is answered" in said
         assert served.get("/shop")["limits"] == before
         served.post("/shop/arms", {"do": "pause", "arm": "B"})  # other acts are quick
+
+
+def test_limits_that_take_long_are_refused_soon(tmp_path: Path) -> None:
+    """Working these out takes minutes; a process tries it for some seconds of computing, and not once more."""
+    rng = np.random.default_rng(0)
+    arms = [f"a{k}" for k in range(200)]
+    sums = "; ".join(" + ".join(rng.choice(arms, 3, replace=False)) + " >= 0.1%" for _ in range(200))
+    with serving(tmp_path / "store.db") as served:
+        served.post("", {**SHOP, "arms": arms})
+        served.service.settings = replace(served.service.settings, warm=True)
+        for ways in (("/shop/limits", {"shares": sums}, "PUT"), ("", {**SHOP, "arms": arms, "shares": sums}, "POST")):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            status, said = served.refused(ways[0], ways[1], method=ways[2])
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            assert status == 422 and "nobody is answered" in said
+            assert after.ru_utime - before.ru_utime < 45.0, "with code to compile, it may take some seconds more"

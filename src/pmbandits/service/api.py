@@ -146,7 +146,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def list_experiments(request: Request) -> Any:
         """All experiments that the key may read."""
         key: keys.Key = request.scope["pmbandits.key"]
-        found = await asyncio.to_thread(service.store.experiments)
+        found = await service.run_in_thread(service.store.experiments)
         shown = [await _experiment_list_entry(service, record) for record in found if key.allows("read", record.name)]
         return {"experiments": shown}
 
@@ -165,7 +165,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         await service.run_in_thread(partial(_policy_from_spec_or_refuse, spec))
         if body.shares is None:
             await service.compile_in_other_process(spec)
-        record = await asyncio.to_thread(service.store.create_experiment, body.name, spec, key.id)
+        record = await service.write_in_thread(partial(service.store.create_experiment, body.name, spec, key.id))
         return await service.read(record.name, _experiment_response)
 
     @app.post("/v1/import", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
@@ -181,7 +181,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         for arm in policy.names:
             call_or_refuse_bad_input(partial(require_visible, arm))
         spec = replay.spec_of_imported_policy(policy)
-        record = await asyncio.to_thread(service.store.create_experiment, name, spec, key.id, content)
+        record = await service.write_in_thread(partial(service.store.create_experiment, name, spec, key.id, content))
         return await service.read(record.name, _experiment_response)
 
     @app.get("/v1/experiments/{name}/export", tags=["experiments"], response_class=Response)
@@ -207,7 +207,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         if confirm != name:
             raise Refused(422, f"to delete this experiment, send confirm={name}; nothing was deleted.")
         live = await service.live_experiment_or_refuse(name)
-        await asyncio.to_thread(deletion.delete_experiment, service.store, name, key.id)
+        await service.write_in_thread(partial(deletion.delete_experiment, service.store, name, key.id))
         service.experiment_cache.evict(live)
         return {"deleted": name}
 
@@ -220,14 +220,14 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         """Delete what is kept of a unit (a user, say): which arm it was given. Its rewards stay, without its name."""
         live = await service.live_experiment_or_refuse(name)
         work = partial(deletion.delete_unit, service.store, live.record, unit, key.id)
-        return {"deleted": await asyncio.to_thread(work)}
+        return {"deleted": await service.write_in_thread(work)}
 
     @app.post("/v1/experiments/{name}/forget", tags=["experiments"])
     async def forget_old(name: str, body: Retention, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Delete units and keys of requests that are older than some seconds; send it daily to keep them no longer."""
         live = await service.live_experiment_or_refuse(name)
         work = partial(deletion.delete_older_units_and_keys, service.store, live.record, body.seconds, key.id)
-        return {"deleted": await asyncio.to_thread(work)}
+        return {"deleted": await service.write_in_thread(work)}
 
     @app.get("/v1/audit", tags=["experiments"])
     async def audit(
@@ -236,7 +236,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
-        found = await asyncio.to_thread(service.store.audit_entries, limit, before)
+        found = await service.run_in_thread(partial(service.store.audit_entries, limit, before))
         return {"acts": [_with_iso_time(admin_action) for admin_action in found]}
 
 
@@ -244,7 +244,7 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/keys", tags=["keys"])
     async def list_keys(key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """All keys, without their secrets: what they allow, until when, and when they were used last."""
-        found = await asyncio.to_thread(keys.list_keys, service.store)
+        found = await service.run_in_thread(partial(keys.list_keys, service.store))
         return {"keys": [responses.key_to_dict(one) for one in found]}
 
     @app.post("/v1/keys", tags=["keys"], status_code=201)
@@ -252,9 +252,9 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
         """Make a key. It is in this answer, and cannot be shown again."""
         for name in body.experiments or ():
             call_or_refuse_bad_input(partial(check_name, name))
-        now = await asyncio.to_thread(service.store.now_ms)
+        now = await service.run_in_thread(service.store.now_ms)
         expires = None if body.days is None else now + int(body.days * DAY)
-        token = await asyncio.to_thread(
+        token = await service.write_in_thread(
             partial(
                 keys.create_key_in_store,
                 service.store,
@@ -271,14 +271,14 @@ def _add_key_routes(app: FastAPI, service: Service) -> None:
     async def rotate_key(body: Rotation, key: Annotated[keys.Key, require_scope("admin")]) -> Any:
         """Make a key for the same as another one, which then expires."""
         work = partial(keys.rotate_key_in_store, service.store, body.id, key.id, grace=body.grace_days * DAY / 1000)
-        return {"key": await asyncio.to_thread(partial(call_or_refuse_bad_input, work))}
+        return {"key": await service.write_in_thread(partial(call_or_refuse_bad_input, work))}
 
     @app.delete("/v1/keys", tags=["keys"])
     async def revoke_key(
         id: Annotated[str, Query(max_length=100, pattern=_NO_NULL)], key: Annotated[keys.Key, require_scope("admin")]
     ) -> Any:
         """Make a key invalid: all processes know it after a second at most."""
-        await asyncio.to_thread(
+        await service.write_in_thread(
             partial(call_or_refuse_bad_input, partial(keys.revoke_key_in_store, service.store, id, key.id))
         )
         return {"revoked": id}

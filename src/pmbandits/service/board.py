@@ -136,8 +136,8 @@ class Overview:
 
     async def _refresh_entries(self) -> None:
         service, known = self._service, {}
-        records = await asyncio.to_thread(service.store.experiments)
-        last = await asyncio.to_thread(_newest_history_points, service.store)
+        records = await service.run_in_thread(service.store.experiments)
+        last = await service.run_in_thread(partial(_newest_history_points, service.store))
         watched = [await self._peek_or_none(record, Watched.from_experiment) for record in records]
         found = await asyncio.gather(*(service.alarms.changes_found(what) for what in watched if what is not None))
         changes = iter(found)

@@ -1,4 +1,4 @@
-"""An experiment in the memory of one process: its policy, and recent tickets, rewards and keys."""
+"""An experiment in the memory of one process: its policy, and recent tickets and rewards."""
 
 from __future__ import annotations
 
@@ -37,9 +37,13 @@ from pmbandits.supports import Interval, Support
 
 EXPIRED = '"expired"'  # in the log, of the default reward of an expired ticket
 MAX_OPEN_TICKETS = 1 << 16  # tickets without a reward that are kept in memory
-MAX_ANSWERED = 1 << 14  # tickets with a reward, and keys: only who sends something twice needs them
+MAX_ANSWERED = 1 << 14  # tickets with a reward: only who sends something twice needs them
 MAX_LIMITS, MAX_LIMITS_TEXT = 1_000, 50_000  # limits on shares of one experiment, and characters of them
 MAX_LIMITS_SECONDS = 0.5  # of computing that limits may take in a transaction, when others wait
+SLOW_LIMITS_MESSAGE = (
+    f"setting these limits takes more than {MAX_LIMITS_SECONDS:g} s, in which nobody is answered; give fewer limits, "
+    "or sums of fewer arms."
+)
 RANDOMISED_LIMITS_MESSAGE = (
     "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
 )
@@ -66,7 +70,8 @@ class LiveExperiment:
     """One experiment: decides requests in the order in which they come, inside a transaction.
 
     ``open_tickets``: the arm of each ticket without a reward; ``rewarded``: arm and reward of the others. What is in
-    neither may still be in the store. Within a transaction nothing is dropped; ``units`` are of this one only.
+    neither may still be in the store. Within a transaction nothing is dropped. ``keys`` of requests and ``units``
+    are of this one only, because they may be deleted from the store.
     ``uncommitted``: it has decided requests that are not on disk yet, so nobody may read from it. ``committed``: the
     last event that is known to be on disk.
     """
@@ -125,10 +130,11 @@ class LiveExperiment:
             self.units[unit] = arm_index
 
     def trim_caches(self) -> None:
-        """After a transaction: drop old tickets and keys, which can be looked up, and all units."""
+        """After a transaction: drop old tickets, which can be looked up, and all keys and units."""
+        self.keys.clear()
         self.units.clear()
-        caches: tuple[tuple[dict[Any, Any], int], ...] = (
-            (self.open_tickets, MAX_OPEN_TICKETS), (self.rewarded, MAX_ANSWERED), (self.keys, MAX_ANSWERED),
+        caches: tuple[tuple[dict[int, Any], int], ...] = (
+            (self.open_tickets, MAX_OPEN_TICKETS), (self.rewarded, MAX_ANSWERED),
         )  # fmt: skip
         for cache, most in caches:
             if len(cache) > most + most // 4:  # many at once: a dict skips all that it dropped to find its oldest
@@ -380,11 +386,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
         now.replay.apply_admin_event(kind, json.dumps(given))
         seconds = time.thread_time() - began
         if kind == LIMITS and seconds > MAX_LIMITS_SECONDS:
-            raise Refused(
-                422,
-                f"setting these limits takes {seconds:.1f} s, in which nobody is answered, and "
-                f"{MAX_LIMITS_SECONDS:g} s are allowed; give fewer limits, or sums of fewer arms.",
-            )
+            raise Refused(422, SLOW_LIMITS_MESSAGE)
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
             now.replay.ask(1, None)

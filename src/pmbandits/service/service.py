@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from pmbandits.service import warmup
 from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
 from pmbandits.service.experiment import (
+    SLOW_LIMITS_MESSAGE,
     CommittedExperiment,
     LiveExperiment,
     Refused,
@@ -55,6 +57,9 @@ QUEUE_SECONDS = 60.0  # for which one waits while others compile
 MAX_EXPIRING = 2  # requests that expire tickets of an experiment: one is worked on, and one waits
 MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
 EVENTS_PER_CORRECTION = 150  # that a correction looks through in the time that a usual event takes
+ACT_UNKNOWN_MESSAGE = (
+    "the store does not answer, so nobody knows whether this was done; look when it is back, before you send it again."
+)
 SILENCE = 5.0  # seconds without an answer of the store, after which it counts as away
 
 
@@ -71,7 +76,7 @@ class Service:
         self.key_cache: KeyCache
         self._look_task: asyncio.Task[None] | None = None
         self._compiling = asyncio.Semaphore(1)  # it takes a whole core
-        self._control_threads = ThreadPoolExecutor(2, thread_name_prefix="control")
+        self._control_threads = ThreadPoolExecutor(4, thread_name_prefix="control")
         self._reader_threads, self._expiry_threads = ReaderThreads(), ReaderThreads()
         self._expiring: Counter[str] = Counter()  # requests that look for old tickets, by their experiment
         self.history_writer: HistoryWriter
@@ -142,6 +147,13 @@ class Service:
         return await self._wait_while_store_answers(
             asyncio.get_running_loop().run_in_executor(self._control_threads, work)
         )
+
+    async def write_in_thread(self, work: Callable[[], T]) -> T:
+        """Run work of administration that writes to the store in a thread; its result, unless the store is away."""
+        try:
+            return await self.run_in_thread(work)
+        except Unavailable:
+            raise Unavailable(ACT_UNKNOWN_MESSAGE) from None
 
     async def read_in_thread(self, key: Key, experiment: str, work: Callable[[], T]) -> T:
         """Run what a key reads of an experiment in a thread for readers, when it is its turn; its result."""
@@ -234,7 +246,10 @@ class Service:
             if foreign or not is_loopback(_PORT.sub("", named)):
                 raise Refused(403, "without keys this service answers only programs and pages of this machine.")
             return OPEN_KEY
-        key = await self.key_cache.find_key(authorization, browser=reading)
+        key = self.key_cache.key_if_checked_before(authorization, browser=reading) if authorization else None
+        if key is None:  # it may have to be read
+            looking = self.key_cache.find_key(authorization, browser=reading)
+            key = await self._wait_while_store_answers(asyncio.ensure_future(looking))
         if key is None:
             raise Refused(401, _NO_KEY if authorization is None else _NOT_KNOWN)
         if not self.key_cache.count_request_within_rate(key):
@@ -284,9 +299,13 @@ class Service:
             return live
         try:
             if is_valid_name(name):  # who hangs up does not end this, because others wait for the same
-                found = await asyncio.shield(self.experiment_cache.find_live_experiment(name))
+                found = await self._wait_while_store_answers(
+                    asyncio.shield(self.experiment_cache.find_live_experiment(name))
+                )
             else:
                 found = None
+        except Refused:
+            raise
         except MissingEvent as error:
             raise Refused(500, f"the events of this experiment cannot be read: {error}.") from None
         except Exception as error:
@@ -337,10 +356,13 @@ class Service:
             while not (await asyncio.wait({work}, timeout=1.0))[0]:
                 if is_gone is not None and await is_gone():
                     raise Refused(400, "the connection was closed.")
-            if not work.result() and limited:
+            ended = work.result()
+            if limited and ended is None:
                 raise Refused(
                     422, f"these limits take more than {seconds:g} s to work out; give fewer, or sums of fewer arms."
                 )
+            if limited and ended == -signal.SIGPROF:
+                raise Refused(422, SLOW_LIMITS_MESSAGE)
         finally:
             work.cancel()
             self._compiling.release()

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -14,14 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from pmbandits.constraints.parser import quote_name
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates.change_detector import ChangeDetector
+from pmbandits.service.experiment import MAX_LIMITS_SECONDS
 from pmbandits.service.reading import experiment_state
 from pmbandits.service.replay import policy_from_spec
 
 ROUNDS = 600
 COMPILE_TIMEOUT = 600.0  # seconds of compiling
 PLAY_SECONDS = 1.0  # that playing may take, when nothing is left to compile
+TRY_SECONDS = 5.0  # of computing in which limits are set twice, and in which code for them may be compiled
 _COMMAND = (sys.executable, "-m", "pmbandits.service.warmup")
 _warmed: set[str] = set()
 
@@ -75,10 +79,27 @@ def _possible_example_rewards(policy: Policy) -> np.ndarray:
     return np.asarray(low + (high - low) * points)
 
 
-async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIMEOUT) -> bool:
+def exit_if_limits_are_slow(spec: dict[str, Any]) -> None:
+    """End this process if the limits of a specification take too long to set; no other thread could stop that."""
+    arms, limits = [quote_name(arm) for arm in spec["arms"]], spec["shares"]
+    policy: Any = policy_from_spec({**spec, "shares": None})
+    policy.limit(f"{' + '.join(arms[:2])} <= 1")  # most of what must be compiled
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, TRY_SECONDS)  # by whose signal a process ends
+    policy.limit(limits)
+    began = time.thread_time()
+    policy.limit(limits)
+    if time.thread_time() - began > MAX_LIMITS_SECONDS:
+        os.kill(os.getpid(), signal.SIGPROF)
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIMEOUT) -> int | None:
     """Compile in another process, into the cache on disk: compiling here would keep all requests waiting.
 
-    Returns whether that ended within some seconds; it is killed if not, or if whoever wanted it goes away.
+    Returns how that process ended: ``-SIGPROF`` if limits take too long to set, and None if it took more than some
+    seconds. Then it is killed, and also if whoever wanted it goes away.
     """
     no = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no)
@@ -87,10 +108,9 @@ async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIME
         with suppress(ConnectionError):
             process.stdin.write(json.dumps(spec).encode() + b"\n")
             await process.stdin.drain()
-        await asyncio.wait_for(process.wait(), seconds)
-        return True
+        return await asyncio.wait_for(process.wait(), seconds)
     except TimeoutError:
-        return False
+        return None
     finally:
         if process.returncode is None:
             process.kill()
@@ -109,4 +129,6 @@ def end_with_parent() -> None:
 if __name__ == "__main__":
     wanted = json.loads(sys.stdin.readline())
     end_with_parent()
+    if wanted.get("shares") is not None:
+        exit_if_limits_are_slow(wanted)
     warm_up_new_policy(policy_from_spec(wanted))
