@@ -145,6 +145,22 @@ class Segments:
         shares = np.where(totals > 0.0, values, even)
         return np.asarray(self.by_segment(shares / np.maximum(self.totals(shares), 1e-300)[self.segment_of]))
 
+    def with_arm(self, arm: str, segments: Any) -> Segments:
+        """The same segments with one more arm, in those that are named."""
+        if isinstance(segments, (str, bytes)) or not _validation.is_list(segments):
+            raise TypeError(f"segments must be a list of names, got {_validation.short_repr(segments)}.")
+        getting = {self.index(name) for name in segments}
+        after = {name: [*mine, arm] if s in getting else mine for s, (name, mine) in enumerate(self.to_dict().items())}
+        return Segments.from_arguments(after, (*self.arms, arm))
+
+    def with_segment(self, name: Any, arms: Any) -> Segments:
+        """The same segments and one more, which has the arms that are named."""
+        if isinstance(name, str) and name in self.positions:
+            raise ValueError(f"there is a segment {name!r} already; give the new one another name.")
+        if isinstance(arms, (str, bytes)) or not _validation.is_list(arms):
+            raise TypeError(f"arms must be a list of names, got {_validation.short_repr(arms)}.")
+        return Segments.from_arguments({**self.to_dict(), name: list(arms)}, self.arms)
+
     def to_argument(self) -> list[str] | dict[str, list[str]]:
         """What ``segments=`` is given: the names if every segment has all arms, else the arms of each."""
         return list(self.names) if self.n_columns == len(self.names) * len(self.arms) else self.to_dict()

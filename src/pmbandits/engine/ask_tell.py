@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.arms import arm_index
 from pmbandits.engine._calls import (
     INVALID_CHOICE,
     ask_one_of_segment_or_busy,
@@ -30,6 +29,7 @@ from pmbandits.engine._calls import (
 )
 from pmbandits.engine.arm_lifecycle import ArmLifecycle
 from pmbandits.engine.capacity import ensure_capacity, handle_detected_changes
+from pmbandits.engine.columns import NO_SEGMENTS
 from pmbandits.engine.forgetting import (
     arms_with_unhandled_change,
     n_changes_ever_found,
@@ -43,7 +43,6 @@ from pmbandits.state.lock import BUSY
 from pmbandits.state.memory import Memory
 
 _NO_SHARES: FloatArray = np.empty(0)
-NO_SEGMENTS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class AskTell(ArmLifecycle):
@@ -149,7 +148,7 @@ class AskTell(ArmLifecycle):
         new = None if roster is None or not roster.waiting else roster.next_waiting_arm_to_try(barred)
         if roster is None or (new is None and arriving.size <= 1):
             return self._fill_with_next_active_arms(out, unavailable, arriving)
-        t = self._n_pulls_in_all() if not arriving.size else self._n_arrivals(int(arriving[0]))
+        t = self._n_rounds_of(int(arriving[0]) if arriving.size else -1)
         alone = barred is not None and bool(barred[list(roster.active_arms)].all())
         if out.size == 1:  # one kernel
             assert new is not None
@@ -178,21 +177,11 @@ class AskTell(ArmLifecycle):
         self._replace_by_clone(clone)
         return OK
 
-    def _columns_barred(
-        self, unavailable: NDArray[np.int64] | None, arriving: NDArray[np.int64]
-    ) -> NDArray[np.int64] | None:
-        """What cannot be chosen for the first who arrives: what is not available, and other segments' columns."""
-        if self._segments is None:
-            return unavailable
-        others = (self._segments.segment_of != arriving[0]).astype(np.int64)
-        return others if unavailable is None else np.maximum(others, unavailable)
-
     def _count_pull_of_inactive_arm(self, arm: int) -> None:
         """Count a pull of an arm outside of the main memory, which learns of the arrival if there are segments."""
         _, address, _memory_ref, roster = self._now
         assert roster is not None
-        segment = -1 if self._segments is None else int(self._segments.segment_of[arm])
-        count_pull(roster.inactive_memory.address, -1 - roster.place[arm], address, segment)
+        count_pull(roster.inactive_memory.address, -1 - roster.place[arm], address, self._segment_of(arm))
 
     def _fill_with_next_active_arms(
         self,
@@ -210,10 +199,10 @@ class AskTell(ArmLifecycle):
             code = int(fill_next_arms(where, address, arriving, out, shares))
         else:
             inside = unavailable if roster is None else unavailable[list(roster.active_arms)]
-            for segment in np.unique(arriving) if arriving.size else [None]:
-                mine = inside if segment is None else inside[self._memory.segment_of == segment]
+            for segment in np.unique(arriving).tolist() or [-1]:
+                mine = inside if segment < 0 else inside[self._memory.segment_of == segment]
                 if mine.all():
-                    known = _validation.escape_control_characters(", ".join(self._playing_columns(segment)[:20]))
+                    known = _validation.escape_control_characters(", ".join(self._playing_arms(segment)[:20]))
                     raise ValueError(f"none of the arms in among plays now; name one that does: {known}.")
             code = int(fill_next_arms_among(where, address, arriving, inside, out, shares))
         if roster is not None and code == OK:
@@ -397,57 +386,3 @@ class AskTell(ArmLifecycle):
     def _warn_of_changes(self, new_changes: tuple[Change, ...]) -> None:
         if new_changes and self._plan.forgetting is not None and self._plan.forgetting.on_change == "warn":
             warn_of_changes(new_changes)
-
-    def _segment_positions(self, segment: Any, n: int | None) -> NDArray[np.int64]:
-        """The segments of ``n`` people (as many as are listed, for ``None``); empty for a policy without segments.
-
-        ``segment`` is one name for all of them, or a list of names.
-        """
-        self._require_bound_policy()
-        if self._segments is None:
-            if segment is not None:
-                raise ValueError(
-                    f"this policy has no segments, but segment={_validation.short_repr(segment)} was given; leave it "
-                    "out, or make the policy with segments=[...]."
-                )
-            return NO_SEGMENTS
-        if segment is None:
-            known = ", ".join(self._segments.names[:20])
-            raise TypeError(f"this policy has segments, so say who arrives: give segment=... (one of {known}).")
-        if not _validation.is_list(segment):
-            return np.full(1 if n is None else n, self._segments.index(segment), dtype=np.int64)
-        found = np.array([self._segments.index(str(one) if isinstance(one, np.str_) else one) for one in segment])
-        if not found.size or (n is not None and found.size != n):
-            wanted = "at least one" if n is None else f"{n}"
-            raise ValueError(f"{found.size} segments were given, and {wanted} must be; give one for each person.")
-        return found.astype(np.int64)
-
-    def _column_positions(self, arms: Any, segment: Any) -> NDArray[np.int64]:
-        """The columns of arms in their segments; without segments, the positions of the arms."""
-        places = self._arm_positions(arms)
-        if self._segments is None and segment is None:
-            return places
-        if self._segments is not None and segment is not None and not places.size:
-            return places
-        people = self._segment_positions(segment, places.size)
-        assert self._segments is not None
-        columns: NDArray[np.int64] = self._segments.column_at[people, places]
-        if (columns < 0).any():
-            at = int(np.argmin(columns))
-            name, arm = self._segments.names[people[at]], self.names[places[at]]
-            mine = ", ".join(self._segments.to_dict()[name][:20])
-            raise ValueError(f"the segment {name!r} does not have the arm {arm!r}; it has {mine}.")
-        return columns
-
-    def _arm_positions(self, arms: Any) -> NDArray[np.int64]:
-        """The positions of arms that are given by position or name; an error names the first that does not exist."""
-        self._require_bound_policy()
-        given = arms if isinstance(arms, np.ndarray) else np.asarray(arms, dtype=object)
-        if given.ndim == 1 and given.dtype.kind in "iu" and given.size:
-            where = given.astype(np.int64)
-            if where.min() >= 0 and where.max() < len(self.names):
-                return where
-        table = {name: place for place, name in enumerate(self.names)}
-        plain = (arm.item() if isinstance(arm, np.generic) else arm for arm in arms)
-        out = [table[arm] if type(arm) is str and arm in table else arm_index(arm, self.names) for arm in plain]
-        return np.array(out, dtype=np.int64)

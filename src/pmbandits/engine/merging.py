@@ -7,6 +7,7 @@ from typing import Any
 
 from pmbandits import _validation
 from pmbandits.engine.capacity import ensure_capacity, forget_after_merge, memory_grown_by, recompute_derived_fields
+from pmbandits.engine.columns import count_earlier_arrivals
 from pmbandits.engine.forgetting import interleave_windows_in_place
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.ticket_methods import TicketMethods
@@ -71,11 +72,12 @@ class Merging(TicketMethods):
         _, _, memory, roster = self._now
         _, _, other, others = theirs._now
         ours, forgetting = memory.copy(), self._plan.forgetting
+        here = {column: at for at, column in enumerate(self._columns)}
         beside = None if roster is None else roster.inactive_memory.copy()
         for source, arms in [(other, theirs._active_arms)] + (
             [] if others is None else [(others.inactive_memory, others.inactive_arms)]
         ):
-            where = [self.names.index(theirs.names[arm]) for arm in arms]
+            where = [here[theirs._columns[arm]] for arm in arms]
             places = where if roster is None else [roster.place[arm] for arm in where]
             if source is not other:  # nobody plays those arms there now
                 restart_clock(source)
@@ -103,11 +105,12 @@ class Merging(TicketMethods):
         ours.dirty = 1
         ours.lock_token = memory.lock_token  # it is still at work
         tickets, tickets.prefix = self._tickets.copy(), self._tickets.prefix
-        tickets.merge_tickets_of(theirs._tickets, [self.names.index(name) for name in theirs.names])
+        arm_places = [self.names.index(name) for name in theirs.names]
+        tickets.merge_tickets_of(theirs._tickets, arm_places, [self.segments.index(name) for name in theirs.segments])
+        after = None if roster is None or beside is None else replace(roster, inactive_memory=beside)
+        count_earlier_arrivals(ours, after, self._segments)
         self._tickets = tickets
-        self._now = self._kernel_args(
-            ours, None if roster is None or beside is None else replace(roster, inactive_memory=beside)
-        )
+        self._now = self._kernel_args(ours, after)
         self._activate_arms_with_first_reward()
 
     def _require_mergeable(self, other: Merging) -> None:
@@ -125,7 +128,18 @@ class Merging(TicketMethods):
         ):
             if not _are_equal(mine, theirs):
                 raise ValueError(f"policies must have the same {what} to be merged, but have {mine!r} and {theirs!r}.")
-        unknown_arms = [name for name in other.names if name not in self.names]
+        if (self._segments is None) != (other._segments is None):
+            raise ValueError("a policy with segments and one without cannot be merged; give both the same segments.")
+        known = set(self._columns)
+        if self._segments is not None:
+            unknown = [column for column in other._columns if column not in known]
+            if unknown or ((self._roster is None and other._roster is None) and self._segments != other._segments):
+                raise ValueError(
+                    f"policies must have the same arms in the same segments to be merged, but have "
+                    f"{self.options['segments']!r} and {other.options['segments']!r}."
+                )
+            return
+        unknown_arms = [name for name in other.names if name not in known]
         names_differ = (self._roster is None and other._roster is None) and self.names != other.names
         if unknown_arms or names_differ:
             hint = f"; add_arm({unknown_arms[0]!r}) first" if unknown_arms and not names_differ else ""

@@ -29,6 +29,7 @@ from pmbandits.engine.archive import (
 )
 from pmbandits.engine.build import MemoryLimitExceeded
 from pmbandits.engine.capacity import recompute_derived_fields, set_reward_counts_at_which_to_stop
+from pmbandits.engine.columns import count_earlier_arrivals
 from pmbandits.engine.explanation import Explaining
 from pmbandits.engine.registry import REGISTRY
 from pmbandits.engine.roster import Roster, roster_from_json
@@ -97,7 +98,7 @@ class Saving(Explaining):
         if roster is not None:
             more, inactive = clone._arrays_and_numbers_to_save(roster.inactive_memory)
             arrays |= {f"{INACTIVE}{name}": array for name, array in more.items()}
-        tickets, more = clone._tickets.to_description_and_arrays()
+        tickets, more = clone._tickets.to_description_and_arrays(clone._segments is not None)
         arrays |= more
         try:
             metric: Any = clone.metric.to_dict()
@@ -198,6 +199,7 @@ class Saving(Explaining):
             raise DamagedFile(wrong)
         for part in (memory,) if roster is None else (memory, roster.inactive_memory):
             recompute_derived_fields(part)
+        count_earlier_arrivals(memory, roster, self._segments)
         set_reward_counts_at_which_to_stop(memory, self._plan)
         return memory, roster
 
@@ -270,12 +272,16 @@ def _load_policy_from_file(file: BinaryIO, label: str, metric: Any, confidence: 
         policy = _make_policy(description, label, metric, confidence, limit)
         memory, roster = policy._read_memory_and_roster(archive, description)
         policy._now = policy._kernel_args(memory, roster)
-        if roster is not None and max(roster.clock_start, *roster.joined_at.values(), 0) > policy.t:
+        if roster is not None and (
+            roster.clock_start > policy.t
+            or any(at > policy._n_rounds_of(policy._segment_of(arm)) for arm, at in roster.joined_at.items())
+        ):
             raise DamagedFile("an arm came after the last round")
         assert policy.support is not None
         policy._tickets = Tickets.from_description_and_archive(
-            description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support
-        )
+            description["tickets"], archive, n_arms=policy.n_arms, rounds=policy.t, support=policy.support,
+            segments=policy._segments,
+        )  # fmt: skip
         if archive.unread:
             raise DamagedFile("it does not have the parts of such a policy")
     except DamagedFile as error:
@@ -318,6 +324,19 @@ def _read_policy_description(archive: Archive, label: str) -> dict[str, Any]:
     return found
 
 
+def _segments_of_file(found: Any) -> list[str] | dict[str, list[str]]:
+    """The option ``segments`` of a file: names, or the names of the arms of each; what they say is checked later."""
+
+    def names(given: Any) -> list[str]:
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise DamagedFile("its segments cannot be read")
+        return [_validation.escape_control_characters(name) for name in given]
+
+    if isinstance(found, dict):
+        return {_validation.escape_control_characters(name): names(arms) for name, arms in found.items()}
+    return names(found)
+
+
 def _make_policy(description: dict[str, Any], label: str, metric: Any, confidence: Any, limit: int) -> Policy:
     """A new policy with the options of a file."""
     cls = REGISTRY.get(description["policy"])
@@ -351,13 +370,19 @@ def _make_policy(description: dict[str, Any], label: str, metric: Any, confidenc
     elif confidence is not None:
         raise ValueError(f"{label} stores its confidence set; do not give another one.")
     if any(
-        not isinstance(value, (str, int, float, type(None))) for key, value in options.items() if key != "confidence"
+        not isinstance(value, (str, int, float, type(None)))
+        for key, value in options.items()
+        if key not in ("confidence", "segments")
     ):
         raise DamagedFile("an option is no number and no word")
+    n_columns = description["n_arms"]
+    if options.get("segments") is not None:
+        options["segments"] = segments = _segments_of_file(options["segments"])
+        n_columns = sum(map(len, segments.values())) if isinstance(segments, dict) else n_columns * len(segments)
     policy: Policy = object.__new__(cls)
     policy._max_bytes = limit
     if description["roster"] is not None:  # the memory is made for those that play
-        roster = roster_from_json(description["roster"], description["n_arms"])
+        roster = roster_from_json(description["roster"], n_columns)
         policy._now = 0, 0, roster.inactive_memory, roster
     try:
         policy.__init__(  # type: ignore[misc]

@@ -19,6 +19,7 @@ from pmbandits.engine._calls import division_by_0_error, invalid_mixture_error, 
 from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.forgetting import recorded_changes
 from pmbandits.engine.merging import Merging
+from pmbandits.engine.roster import PLAYS
 from pmbandits.estimates import ArmEstimate, Change, Estimates
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import SAMPLES
@@ -87,10 +88,6 @@ class Reading(Merging):
         """How many asks of each arm still wait for their reward; with segments, a row for each segment."""
         return self._by_segment(self._copy_of_arm_field("pending"))
 
-    def _by_segment(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """Numbers of all columns with a row for each segment, and as they are without segments."""
-        return columns if self._segments is None else np.asarray(self._segments.by_segment(columns))
-
     def _copy_of_arm_field(self, name: str) -> NDArray[Any]:
         self._require_bound_policy()
         return self._with_lock(lambda: self._field_of_all_arms(name).copy())
@@ -103,7 +100,10 @@ class Reading(Merging):
         """
         clone = self._updated_clone()
         joint = clone._joint_mixture()
-        return joint if clone._segments is None else clone._segments.shares_within(joint, clone._active_arms)
+        if clone._segments is None:
+            return joint
+        playing = [column for column, state in enumerate(clone._arm_states()) if state == PLAYS]
+        return clone._segments.shares_within(joint, playing)
 
     def _joint_mixture(self) -> FloatArray:
         """The mixture that is played, of all columns; with segments their shares of all arrivals."""

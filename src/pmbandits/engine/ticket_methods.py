@@ -54,8 +54,9 @@ class TicketLog:
     """The tickets of a policy as a table, one row for each, by round: the result of :meth:`Policy.log`.
 
     The columns are ``round``, ``ticket``, ``arm`` (the name), ``action`` (its position), ``reward`` (nan while it is
-    open), ``propensity`` and the same as ``pscore``, and ``at`` (seconds since 1970). ``advise`` reads this table, also
-    from a file. ``action``, ``reward`` and ``pscore`` are named as in Open Bandit Pipeline (obp).
+    open), ``propensity`` and the same as ``pscore``, and ``at`` (seconds since 1970); with segments also ``segment``.
+    ``advise`` reads this table, also from a file. ``action``, ``reward`` and ``pscore`` are named as in Open Bandit
+    Pipeline (obp).
     """
 
     def __init__(self, columns: dict[str, NDArray[Any]], n_arms: int) -> None:
@@ -355,6 +356,8 @@ class TicketMethods(Replaying):
                 "pscore": shares.copy(),
                 "at": np.array([row.at for _, row in rows], dtype=np.float64),
             }
+            if self.segments:
+                columns["segment"] = np.array([self.segments[row.segment] for _, row in rows], dtype=object)
             if drain:
                 tickets.answered = {}
             return TicketLog(columns, len(self.names))
@@ -386,9 +389,8 @@ class PropensityReader:
         at = arm if roster is None else roster.place[arm]
         if at < 0:
             assert roster is not None
-            segments = policy._segments
-            t = policy._n_pulls_in_all() if segments is None else policy._n_arrivals(int(segments.segment_of[arm]))
-            return float(roster.inactive_memory.pulls[-1 - at] / max(t - roster.joined_at[arm], 1))
+            t = policy._n_rounds_of(policy._segment_of(arm)) - roster.joined_at[arm]
+            return float(roster.inactive_memory.pulls[-1 - at] / max(t, 1))
         mix, t = self._mix, memory.t
         if policy._segments is not None:  # the share within the segment
             mine = memory.segment_of == memory.segment_of[at]

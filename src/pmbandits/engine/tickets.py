@@ -17,6 +17,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits.engine.archive import Archive, DamagedFile, is_json_count
+from pmbandits.segments import Segments
 from pmbandits.state.layout import MOST
 from pmbandits.supports import Support
 
@@ -87,27 +88,29 @@ class Tickets:
     def __deepcopy__(self, memo: Any) -> Tickets:
         return self.copy()
 
-    def to_description_and_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def to_description_and_arrays(self, has_segments: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a file says of the tickets: its description, and arrays by name.
 
         In the one array a row is a ticket: which prefix, which number, and what is kept of it. Open tickets come last,
-        without a reward; the others as they were answered.
+        without a reward; the others as they were answered. The last column, the segment, is there with segments only.
         """
         prefixes = {prefix: at for at, prefix in enumerate(self.issued)}
         table = []
         for key, row in (*self.answered.items(), *self.open.items()):
             prefix, _, number = key.rpartition("-")
-            table.append((prefixes[prefix], int(number), *row[:4], np.nan if row.reward is None else row.reward))
+            reward = np.nan if row.reward is None else row.reward
+            table.append((prefixes[prefix], int(number), *row[:4], reward, row.segment)[: 8 if has_segments else 7])
         description = {"issued": self.issued, "rows": len(table)}
         return description, {"tickets": np.array(table, dtype=np.float64)} if table else {}
 
     @classmethod
     def from_description_and_archive(
-        cls, found: Any, archive: Archive, *, n_arms: int, rounds: int, support: Support
+        cls, found: Any, archive: Archive, *, n_arms: int, rounds: int, support: Support, segments: Segments | None
     ) -> Tickets:
         """The tickets of a file, checked; raises DamagedFile.
 
-        Arms, rounds and rewards must be those of a policy with ``n_arms`` arms, so many ``rounds`` and this support.
+        Arms, rounds and rewards must be those of a policy with ``n_arms`` arms, so many ``rounds`` and this support;
+        and arms those of the ticket's segment, if there are any.
         """
         unreadable = DamagedFile("its tickets cannot be read")
         fits = isinstance(found, dict) and set(found) == {"issued", "rows"} and isinstance(found["issued"], dict)
@@ -119,17 +122,21 @@ class Tickets:
         out.issued, prefixes = found["issued"], list(found["issued"])
         if found["rows"] == 0:
             return out
-        table = archive.read_array("tickets", (found["rows"], 7), np.float64)
-        whole, (share, at, reward) = table[:, [0, 1, 2, 4]], table[:, [3, 5, 6]].T
-        most = [len(prefixes) - 1, MOST, n_arms - 1, rounds]
-        if not ((whole == np.floor(whole)) & (whole >= [0, 0, 0, 1]) & (whole <= most)).all():
+        table = archive.read_array("tickets", (found["rows"], 7 if segments is None else 8), np.float64)
+        if segments is None:
+            table = np.column_stack((table, np.zeros(len(table))))
+        whole, (share, at, reward) = table[:, [0, 1, 2, 4, 7]], table[:, [3, 5, 6]].T
+        most = [len(prefixes) - 1, MOST, n_arms - 1, rounds, 0 if segments is None else len(segments) - 1]
+        if not ((whole == np.floor(whole)) & (whole >= [0, 0, 0, 1, 0]) & (whole <= most)).all():
+            raise unreadable
+        if segments is not None and (segments.column_at[tuple(whole[:, [4, 2]].astype(np.int64).T)] < 0).any():
             raise unreadable
         issued = np.array(list(out.issued.values()))[whole[:, 0].astype(np.int64)]
         possible = (whole[:, 1] < issued) & (share >= 0.0) & (share <= 1.0 + 1e-9) & np.isfinite(at)
         if not possible.all() or not support.contains(reward[~np.isnan(reward)]).all():
             raise unreadable
-        for prefix, number, arm, p, t, when, told in table.tolist():
-            row = TicketRow(int(arm), p, int(t), when, None if math.isnan(told) else told)
+        for prefix, number, arm, p, t, when, told, segment in table.tolist():
+            row = TicketRow(int(arm), p, int(t), when, None if math.isnan(told) else told, int(segment))
             (out.open if row.reward is None else out.answered)[f"{prefixes[int(prefix)]}-{int(number)}"] = row
         if len(out.open) + len(out.answered) != found["rows"] or set(out.open) & set(out.answered):
             raise unreadable
@@ -188,16 +195,20 @@ class Tickets:
             if (round_ is not None and row.round <= round_) or (at is not None and row.at <= at)
         ]
 
-    def merge_tickets_of(self, other: Tickets, place: list[int]) -> None:
-        """Take in the tickets of another policy; ``place`` is where its arms are here."""
+    def merge_tickets_of(self, other: Tickets, place: list[int], segment_place: list[int]) -> None:
+        """Take in the tickets of another policy; the places are where its arms and its segments are here."""
+
+        def here(row: TicketRow) -> TicketRow:
+            return row._replace(arm=place[row.arm], segment=segment_place[row.segment] if segment_place else 0)
+
         for prefix, number in other.issued.items():
             self.issued[prefix] = max(number, self.issued.get(prefix, 0))
         for key, row in other.answered.items():
             self.open.pop(key, None)
-            self.answered.setdefault(key, row._replace(arm=place[row.arm]))
+            self.answered.setdefault(key, here(row))
         for key, row in other.open.items():
             if key not in self.answered:
-                self.open.setdefault(key, row._replace(arm=place[row.arm]))
+                self.open.setdefault(key, here(row))
         self.mark_answered({})
 
     def rows_by_round(self) -> Iterable[tuple[str, TicketRow]]:
