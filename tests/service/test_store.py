@@ -565,6 +565,30 @@ def test_a_policy_that_fails_hinders_no_other_experiment(tmp_path: Path, monkeyp
         assert served.post("/good/ask")["ticket"] == 2
 
 
+def test_what_a_transaction_looks_up_is_found_by_an_index(tmp_path: Path) -> None:
+    """Else each reward that comes late would read all events of its experiment, and all others would wait."""
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        asked = served.post("/shop/ask", {"n": 4, "key": "k"})["tickets"]
+        served.post("/shop/tell", {"tickets": asked, "rewards": [1] * 4})
+        served.post("/shop/tell", {"ticket": asked[0], "reward": 0, "correct": True})
+        live = served.service.experiment_cache.live_experiments["shop"]
+        transaction: Any = served.service.group_commit.transaction
+        said: list[str] = []
+        transaction._connection.set_trace_callback(said.append)
+        live.open_tickets.clear()
+        live.rewarded.clear()
+        assert served.post("/shop/tell", {"tickets": asked, "rewards": [0, 1, 1, 1]})["repeated"] == 4
+        served.post("/shop/ask", {"n": 4, "key": "k"})
+        served.post("/shop/ask", {"unit": "u", "key": "another"})
+        transaction._connection.set_trace_callback(None)
+        looked = {words for words in said if words.startswith("SELECT")}
+        assert len(looked) >= 12
+        for words in looked:
+            for *_, how in transaction._connection.execute(f"EXPLAIN QUERY PLAN {words}"):
+                assert "(exp=?)" not in how, (words, how)
+
+
 def test_tickets_keys_and_units_that_were_forgotten_are_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

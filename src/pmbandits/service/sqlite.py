@@ -43,6 +43,13 @@ PRAGMAS = (
 )
 # With tables of another version it finds nothing, not even the event that is known.
 _SELECT_IF_SAME_VERSION = SELECT_FROM.replace("WHERE id", f"JOIN schema_version ON version = {VERSION} WHERE id")
+# SQLite would not find these indexes by itself: to have them in the order of seq, it would read all events.
+_SELECT_CORRECTION = (
+    "SELECT value FROM events INDEXED BY retells WHERE exp = ? AND ticket = ? AND kind = 2 ORDER BY seq DESC LIMIT 1"
+)
+_SELECT_REWARD = (
+    "SELECT value FROM events INDEXED BY one_tell WHERE exp = ? AND ticket = ? AND kind = 1 AND ticket IS NOT NULL"
+)
 QUICK = 0.002  # seconds for which the event loop itself waits for the disk
 PATIENCE = 20.0  # seconds to wait for a program that writes to the file and does not know our lock
 
@@ -311,16 +318,7 @@ class SqliteTransaction:
             if row is None:
                 continue
             found.tickets[ticket] = row[0]
-            row = (
-                query(
-                    "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 2 ORDER BY seq DESC LIMIT 1",
-                    (exp, ticket),
-                ).fetchone()
-                or query(
-                    "SELECT value FROM events WHERE exp = ? AND ticket = ? AND kind = 1 AND ticket IS NOT NULL",
-                    (exp, ticket),
-                ).fetchone()
-            )
+            row = query(_SELECT_CORRECTION, (exp, ticket)).fetchone() or query(_SELECT_REWARD, (exp, ticket)).fetchone()
             if row is not None:
                 found.rewarded[ticket] = row[0]
         for key in lookup.keys:
