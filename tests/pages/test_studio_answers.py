@@ -330,6 +330,12 @@ def test_more_choices_are_those_of_advise_and_what_was_noticed_has_a_button(ask:
     for words in ("--same-names", "--by country", "--matters 0.1", "--measured-in", "--where"):
         assert words in command
     assert "compared itself" in ask("/read", 400, **asked, by="arm")["error"]
+    ask("/read", **asked, segment="country")
+    plan = ask("/verdict", table=found["table"], metric="mean")["groups"]
+    assert [row[::2] for row in plan["rows"][1:]] == [["DE", "b"], ["FR", "a"]]
+    assert plan["said"][0] == "Choose by country: DE: b; FR: a." and "better than" in plan["said"][1]
+    assert "--segment country" in ask("/look", table=found["table"], metric="mean")["again"]["command"]
+    assert "not both" in ask("/read", 400, **asked, by="country", segment="country")["error"]
 
 
 def test_propensities_weight_the_rows_as_in_advise(ask: Ask, tmp_path: Path) -> None:

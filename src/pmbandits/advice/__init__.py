@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from pmbandits.advice.groups import AdviceByGroup
     from pmbandits.advice.recommend import advise
     from pmbandits.advice.result import Advice, AdviceTable
+    from pmbandits.advice.segments import AdviceBySegment
 
-__all__ = ["Advice", "AdviceByGroup", "AdviceTable", "advise"]
+__all__ = ["Advice", "AdviceByGroup", "AdviceBySegment", "AdviceTable", "advise"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from pmbandits.advice.groups import AdviceByGroup
 
         return AdviceByGroup
+    if name == "AdviceBySegment":
+        from pmbandits.advice.segments import AdviceBySegment
+
+        return AdviceBySegment
     if name in ("Advice", "AdviceTable"):
         from pmbandits.advice import result
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.special import chdtrc
@@ -15,12 +16,71 @@ from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
 from pmbandits.advice import sentences
 from pmbandits.advice.result import Advice
-from pmbandits.logs import ReadSettings, read_log
+from pmbandits.logs import Log, ReadSettings, read_log
 
 _MOST_GROUPS = 50  # answers that somebody may want to read
 
 
-class AdviceByGroup(Mapping[str, Advice]):
+Answer = TypeVar("Answer")
+
+
+class AnswersByColumn(Mapping[str, Answer], ABC, Generic[Answer]):
+    """An answer for each value of a column, beside the advice on all rows.
+
+    Attributes
+    ----------
+    column : the column.
+    whole : the advice on all rows.
+    """
+
+    def __init__(self, column: str, whole: Advice, answers: Mapping[str, Answer]) -> None:
+        self.column, self.whole, self._answers = column, whole, dict(answers)
+
+    def __getitem__(self, value: str) -> Answer:
+        return self._answers[value]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @property
+    def headline(self) -> str:
+        """What stands before the advice on all rows; empty if that stands first."""
+        return ""
+
+    @property
+    def title(self) -> str:
+        """What stands above the table."""
+        return f"In each {self.column}"
+
+    @property
+    @abstractmethod
+    def comparison(self) -> str:
+        """What the table shows, in sentences."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, ...]]:
+        """The answers as a table; the first row has the names of the columns."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A description that can be written as JSON."""
+
+    def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
+        """Write a report on all rows with this table, or a picture, as :meth:`Advice.save` does."""
+        from pmbandits.advice import report
+
+        return report.save_report(self, path, title=title, author=author)
+
+    def _repr_html_(self) -> str:
+        from pmbandits.advice import report
+
+        return _html.html_titled_block(repr(self.whole.metric), report.html_body(self))
+
+
+class AdviceByGroup(AnswersByColumn[Advice]):
     """One :class:`Advice` for each group of rows: the result of :func:`advise` with ``by``.
 
     Attributes
@@ -43,17 +103,8 @@ class AdviceByGroup(Mapping[str, Advice]):
     """
 
     def __init__(self, column: str, whole: Advice, groups: Mapping[str, Advice]) -> None:
-        self.column, self.whole, self._groups = column, whole, dict(groups)
-        self.p_value = p_value_of_equal_differences_in_groups(whole, list(self._groups.values()))
-
-    def __getitem__(self, group: str) -> Advice:
-        return self._groups[group]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._groups)
-
-    def __len__(self) -> int:
-        return len(self._groups)
+        super().__init__(column, whole, groups)
+        self.p_value = p_value_of_equal_differences_in_groups(whole, list(groups.values()))
 
     @property
     def differ(self) -> bool:
@@ -89,17 +140,6 @@ class AdviceByGroup(Mapping[str, Advice]):
         p_value = self.p_value if isfinite(self.p_value) else None
         return {**self.whole.to_dict(), "by": self.column, "p_value": p_value, "differ": self.differ, "groups": groups}
 
-    def save(self, path: str | Path, *, title: str = "", author: str = "") -> Path:
-        """Write a report on all rows with a table of the groups, or a picture, as :meth:`Advice.save` does."""
-        from pmbandits.advice import report
-
-        return report.save_report(self, path, title=title, author=author)
-
-    def _repr_html_(self) -> str:
-        from pmbandits.advice import report
-
-        return _html.html_titled_block(repr(self.whole.metric), report.html_body(self))
-
 
 def p_value_of_equal_differences_in_groups(whole: Advice, groups: list[Advice]) -> float:
     """The p-value of the arms' differences being the same in all groups; NaN if nothing can be compared."""
@@ -129,15 +169,14 @@ def _difference_with_variance(advice: Advice, one: str, two: str) -> tuple[float
     return float(advice.evidence.arm_utilities[a] - advice.evidence.arm_utilities[b]), variance
 
 
-def group_names(data: Any, by: str, whole: Advice, settings: ReadSettings) -> list[str]:
-    """The groups, in the order of their first row."""
+def read_groups(data: Any, by: str, whole: Advice, settings: ReadSettings) -> Log:
+    """The rewards of each value of a column, in the order of their first row."""
     if not whole.log.reward_column:
         raise ValueError("groups need a table with an arm and a reward column; this one has none.")
     if by.strip().lower() in (whole.log.arm_column.lower(), whole.log.reward_column.lower()):
         raise ValueError(f"groups cannot be those of {by!r}, which is compared itself; give another column with by.")
     plain = replace(settings, arm=by, reward=whole.log.reward_column, missing=(), unit=None, per=None)
-    log = read_log(data, settings=replace(plain, weight=None, propensity=None))
-    names = [arm.name for arm in log.arms]
-    if len(names) > _MOST_GROUPS:
-        raise ValueError(f"the column {by!r} has {len(names):,} groups; give one with up to {_MOST_GROUPS}.")
-    return names
+    log = read_log(data, settings=replace(plain, time=None, propensity=None))
+    if len(log.arms) > _MOST_GROUPS:
+        raise ValueError(f"the column {by!r} has {len(log.arms):,} groups; give one with up to {_MOST_GROUPS}.")
+    return log

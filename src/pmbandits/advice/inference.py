@@ -302,7 +302,7 @@ def best_mixture(metric: Distortion, problem: Problem, arm_utilities: FloatArray
     if count == 1 or metric.shape in ("convex", "linear"):
         return top
     most = 1_024 if metric.shape == "neither" else 1 << 20
-    distributions = [_atoms_of_thinned_sample(sample, most) for sample in problem.samples]
+    distributions = [atoms_of_thinned_sample(sample, most) for sample in problem.samples]
     if count > _MOST_ORACLE_ARMS:  # few arms at a time; of those that are searched among, the best alone
         return approximate_best_mixture_and_arm(metric, problem.samples)[0]
     best = oracle(
@@ -384,12 +384,12 @@ def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sampl
         return top, best_arm
     points = np.unique(np.concatenate([samples[k].x[:3] for k in present]))
     if points.size <= 2 and all(samples[k].x.size <= 2 for k in present):
-        best = oracle(metric, Bandit([_atoms_of_thinned_sample(samples[k], 2) for k in present]))
+        best = oracle(metric, Bandit([atoms_of_thinned_sample(samples[k], 2) for k in present]))
         weights = _scatter_weights(best.weights, present, count)
     elif metric.shape == "concave":
         pool = SurvivalTable.from_atoms(
             [
-                _atoms_of_thinned_sample(samples[k], max(_CONCAVE_POINTS // max(len(present) // 20, 1), 16))
+                atoms_of_thinned_sample(samples[k], max(_CONCAVE_POINTS // max(len(present) // 20, 1), 16))
                 for k in present
             ]
         )
@@ -400,7 +400,7 @@ def approximate_best_mixture_and_arm(metric: Distortion, samples: Sequence[Sampl
     else:
         candidates = sorted(present, key=lambda k: -alone[k])[:_MOST_SEARCH_ARMS]
         grid = start_mixtures(len(candidates))
-        pool = SurvivalTable.from_atoms([_atoms_of_thinned_sample(samples[k], _SEARCH_POINTS) for k in candidates])
+        pool = SurvivalTable.from_atoms([atoms_of_thinned_sample(samples[k], _SEARCH_POINTS) for k in candidates])
         values = pool.values(metric, grid)
         weights = _scatter_weights(grid[int(np.argmax(values))], candidates, count)
     weights = np.where(weights < 1e-3, 0.0, weights)
@@ -445,7 +445,8 @@ def holm_rejections(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_
     return out
 
 
-def _atoms_of_thinned_sample(sample: Sample, most: int) -> Atoms:
+def atoms_of_thinned_sample(sample: Sample, most: int) -> Atoms:
+    """A sample as a distribution with at most so many atoms."""
     x, p, _ = coarsen_points(sample.x, sample.p, most)
     return Atoms(x, p / p.sum())
 

@@ -13,12 +13,14 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits.advice import checks
 from pmbandits.advice.bands import Bands, estimate_with_band
-from pmbandits.advice.groups import AdviceByGroup, group_names
+from pmbandits.advice.groups import AdviceByGroup, read_groups
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
+from pmbandits.advice.intervals import clip_to_metric_range, finite_or_nan, signed_interval
 from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem, negated_support
 from pmbandits.advice.repro_call import call_to_repeat
 from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdict
 from pmbandits.advice.sample_size import n_more_rewards_needed
+from pmbandits.advice.segments import AdviceBySegment, advise_by_segment
 from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import n_rewards_or_units, unit_vector
 from pmbandits.constraints import Limits, Shares, limits
@@ -27,7 +29,7 @@ from pmbandits.logs import Log, ReadSettings, read_log, sounds_like_loss
 from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
-from pmbandits.supports import Heavy, Real, Support
+from pmbandits.supports import Heavy, Support
 
 _PROGRESS_BAR_BYTES = 1 << 25  # bytes of a file from which on a progress bar is shown
 _MOST_ARMS_ESTIMATED = 200  # arms up to which plots can show them
@@ -72,6 +74,8 @@ def advise(data: Any, metric: Metric = ..., *, by: str, **options: Unpack[Advise
 @overload
 def advise(data: Any, metric: Metric = ..., **options: Unpack[AdviseOptions]) -> Advice: ...
 @overload
+def advise(data: Any, metric: Metric = ..., *, segment: str, **options: Unpack[AdviseOptions]) -> AdviceBySegment: ...
+@overload
 def advise(
     data: Any, metric: list[Metric] | list[str] | tuple[Metric, ...], **options: Unpack[AdviseOptions]
 ) -> AdviceTable: ...
@@ -106,7 +110,8 @@ def advise(
     weight: str | None = None,
     propensity: str | None = None,
     by: str | None = None,
-) -> Advice | AdviceTable | AdviceByGroup:
+    segment: str | None = None,
+) -> Advice | AdviceTable | AdviceByGroup | AdviceBySegment:
     """Find the mixture of arms that is best for what you value, from logged rewards, and say if it could be chance.
 
     Parameters
@@ -158,6 +163,8 @@ def advise(
     propensity : the column with the probability with which the arm of the row was chosen, in logs of bandits and of our
         service. Rows are weighted by its inverse, so which arm was tried when may depend on earlier rewards.
     by : a column of groups: the result is then one advice for each group, and whether the groups differ.
+    segment : a column that is known before one chooses, such as new or returning. The result is then the choice for
+        each segment that is best for the whole population, and what knowing the segment gains.
 
     The rewards of an arm (or its units) must be independent and have the same distribution. Which arm was logged when
     must not depend on the rewards, unless propensities are given.
@@ -208,19 +215,23 @@ def advise(
         **read_options, "support": support, "shares": shares, "level": level, "splits": splits,
         "loss": loss, "matters": matters,
     }  # fmt: skip
-    if by is not None and several:
-        raise ValueError("give one metric for each question with groups, not several.")
-    repeat = call_to_repeat(data, metric, {**call_options, "by": by})
+    if (by is not None or segment is not None) and several:
+        raise ValueError("give one metric for each question with groups or segments, not several.")
+    if segment is not None and (by is not None or shares is not None):
+        raise ValueError("a choice for each segment cannot have limits on shares or groups; give segment alone.")
+    repeat = call_to_repeat(data, metric, {**call_options, "by": by, "segment": segment})
     out = advise_on_problem(
         problem, chosen, level=level, shares=shares, loss=losses, matters=matters, assumed=assumed, repeat=repeat
     )
+    if segment is not None:
+        return advise_by_segment(data, segment, out[0], settings, support, splits)
     if by is None:
         return AdviceTable(out) if several else out[0]
     options: AdviseOptions = {**call_options, "progress": False, "strict": strict}  # type: ignore[typeddict-item]
     options |= {"arm": log.arm_column or None, "reward": log.reward_column or None, "loss": losses}
     conditions = [where] if isinstance(where, str) else list(where)
     groups = {}
-    for name in group_names(data, by, out[0], settings):
+    for name in (arm.name for arm in read_groups(data, by, out[0], settings).arms):
         options["where"] = [*conditions, f"{by} == {name}"]
         groups[name] = advise(data, wishes[0], **options)
     return AdviceByGroup(by, out[0], groups)
@@ -347,13 +358,13 @@ def _build_advice(
         verdict = _VERDICTS[sure]
     best = int(np.argmax(evidence.arm_utilities if evidence.is_mixture else evidence.weights))
     bands = Bands(metric, problem.samples, support, shared.level, problem.clusters)
-    value, _ = _clip_to_metric_range((evidence.value, evidence.value), metric, problem)
+    value, _ = clip_to_metric_range((evidence.value, evidence.value), metric, problem)
     bounds = _guaranteed_utility_bounds(shared, evidence, bands)
     known = not tails and (problem.is_bounded or not checks.has_infinite_slope_at_ends(metric))
     interval = _approximate_utility_interval(shared, evidence, bands, value, bounds) if known else (nan, nan)
     if metric.jumps and not tails and not isinstance(support, Heavy):  # a standard error says little there
         estimate = problem.utility_estimate(metric, evidence.weights)
-        interval = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
+        interval = finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
     sign = _score_sign(shared, metric)
     return Advice(
         metric=metric,
@@ -361,8 +372,8 @@ def _build_advice(
         weights=evidence.weights,
         value=sign * value,
         apparent=sign * evidence.apparent,
-        interval=_signed_interval(sign, interval),
-        bounds=_signed_interval(sign, bounds),
+        interval=signed_interval(sign, interval),
+        bounds=signed_interval(sign, bounds),
         best_arm=names[best],
         best_arm_value=sign * float(evidence.arm_utilities[best]),
         gain=evidence.gain,
@@ -397,11 +408,6 @@ def _score_sign(shared: _Shared, metric: Distortion) -> float:
     return -1.0 if shared.loss and float(metric(1.0)) != 0.0 else 1.0
 
 
-def _signed_interval(sign: float, interval: tuple[float, float]) -> tuple[float, float]:
-    low, high = interval
-    return (low, high) if sign > 0.0 else (-high + 0.0, -low + 0.0)  # never -0
-
-
 _VERDICTS: dict[Sure, Verdict] = {"surely": "real", "looks": "looks real", "unclear": "could be noise"}
 
 
@@ -422,18 +428,14 @@ def _guaranteed_utility_bounds(shared: _Shared, evidence: Evidence, bands: Bands
     weighted = any(s.squares is not None for s in problem.samples)
     if not problem.declared or problem.clusters is not None or weighted or shared.drift:
         return nan, nan
-    return _finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
-
-
-def _finite_or_nan(bounds: tuple[float, float]) -> tuple[float, float]:
-    return bounds if all(map(isfinite, bounds)) else (nan, nan)
+    return finite_or_nan(bands.mixture_utility_bounds(evidence.weights))
 
 
 def _approximate_utility_interval(
     shared: _Shared, evidence: Evidence, bands: Bands, value: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
     """An approximate interval of the utility, no wider than the bounds that always hold."""
-    low, high = _clip_to_metric_range(evidence.utility_interval_at(shared.level), bands.metric, shared.problem)
+    low, high = clip_to_metric_range(evidence.utility_interval_at(shared.level), bands.metric, shared.problem)
     if isfinite(low) and isfinite(bounds[0]):
         return min(max(low, bounds[0]), value), max(min(high, bounds[1]), value)
     return low, high
@@ -478,22 +480,9 @@ def _arm_advice(
             near = utility - float(half_widths[k]), utility + float(half_widths[k])
             if metric.jumps:  # a standard error says little there
                 estimate = problem.utility_estimate(metric, unit_vector(len(problem.samples), k))
-                near = _finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
-            interval = _clip_to_metric_range(near, metric, problem)
+                near = finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
+            interval = clip_to_metric_range(near, metric, problem)
         mean = (-1.0 if shared.loss else 1.0) * float(sample.x @ sample.p) + 0.0
-        between = _signed_interval(sign, interval)
+        between = signed_interval(sign, interval)
         out.append(ArmAdvice(arm.name, arm.n, float(evidence.weights[k]), mean, sign * utility + 0.0, between))
     return tuple(out)
-
-
-def _clip_to_metric_range(interval: tuple[float, float], metric: Distortion, problem: Problem) -> tuple[float, float]:
-    """Clip an interval to the range of the metric on the support, which standard errors do not know."""
-    support = problem.support
-    if not problem.declared and isfinite(interval[0]):
-        lowest, highest = checks.score_limits_at_zero(support, metric)
-        return max(interval[0], lowest), min(interval[1], highest)
-    if isinstance(support, (Real, Heavy)) or not problem.declared or not isfinite(interval[0]):
-        return interval
-    base = support.lo * float(metric(1.0))
-    low, high = (base + support.width * end.value for end in (metric.minimum(), metric.maximum()))
-    return min(max(interval[0], low), high), min(max(interval[1], low), high)

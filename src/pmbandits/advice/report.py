@@ -20,10 +20,10 @@ from pmbandits.supports import Binary, Finite, Interval
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from pmbandits.advice.groups import AdviceByGroup
+    from pmbandits.advice.groups import AnswersByColumn
     from pmbandits.advice.result import Advice, AdviceTable
 
-    Result: TypeAlias = "Advice | AdviceTable | AdviceByGroup"
+    Result: TypeAlias = "Advice | AdviceTable | AnswersByColumn[Any]"
 
 FILE_SUFFIXES = (".html", ".htm", ".md", ".json", ".png", ".svg", ".pdf")
 _MOST_ARMS_DRAWN = 20  # arms in a picture

@@ -16,6 +16,7 @@ ADVISE_DEFAULTS: dict[str, Any] = {
     "since": None, "missing": None, "same_names": False, "distinct": False, "measured_in": "", "decimal": None,
     "thousands": "", "currency": "", "support": None, "shares": None, "level": 0.95, "splits": 16,
     "loss": None, "matters": 0.0, "weight": None, "propensity": None, "by": None,
+    "segment": None,
 }  # fmt: skip
 """The defaults of :func:`pmbandits.advise`, which the reproduced call leaves out."""
 

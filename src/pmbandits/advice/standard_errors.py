@@ -147,9 +147,8 @@ class Margin:
         if self.error == 0.0:
             return 0.0 if away > 0.0 else 1.0
         t = away / self.error
-        hazard = float(np.exp(-0.5 * t**2 - log_ndtr(-t))) / sqrt(
-            2.0 * pi
-        )  # density over tail of the normal distribution
+        # The density of the normal distribution over its tail.
+        hazard = float(np.exp(-0.5 * t**2 - log_ndtr(-t))) / sqrt(2.0 * pi)
         factor = 1.0 + max(-self.skewness, 0.0) / 6.0 * (2.0 * t**2 + 1.0) * hazard
         return min(float(stdtr(self.df, -t)) * factor, 1.0)
 
@@ -285,10 +284,9 @@ class UtilityEstimate:
     def _scored_arm(self, i: int, score: FloatArray) -> _ScoredArm:
         sample = self.samples[i]
         found = _ScoredArm(score[np.searchsorted(self.survival.points, sample.x)], sample.p, float(sample.n))
-        if (
-            sample.squares is not None
-        ):  # the variance with weights w is Σ w² (s − m)² / (Σ w)², also if they are inverse
-            away = (found.score - sample.p @ found.score) ** 2  # propensities: terms are differences of a martingale
+        if sample.squares is not None:
+            # With weights w it is Σ w² (s − m)² / (Σ w)²; for 1/propensity, the terms are martingale differences.
+            away = (found.score - sample.p @ found.score) ** 2
             varies = float(sample.squares @ away)
             found.n = float(sample.p @ away) / varies if varies > 0.0 else found.n
         return found
@@ -453,6 +451,8 @@ def margin_between_mixtures(
     """The margin of one mixture over another one; they may share arms."""
     used: list[int] = np.flatnonzero((one > 0.0) | (two > 0.0)).tolist()
     mine, other = (mixture_utility_estimate(metric, w, samples, guard, clusters, used) for w in (one, two))
+    if metric.jumps:  # as if they shared no arm: then the error is too large, if anything
+        return _margin_from_order_statistics(rival, mine, other)
     scores = [one[i] * mine.influence - two[i] * other.influence for i in used]
     spread, guarded = (mine.spread_of_scores(scores, guarded=guarded) for guarded in (False, True))
     slack = mine.coarsening_error() + other.coarsening_error()

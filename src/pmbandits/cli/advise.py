@@ -54,6 +54,9 @@ def advise(
         list[str] | None, typer.Option(help="Only rows like this: 'country == DE', 'age >= 18'; give several.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="One more answer for each value of this column.")] = None,
+    segment: Annotated[
+        str | None, typer.Option(help="A column that is known before you choose: the best choice for each of its values.")
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="The column that says how much a row counts.")] = None,
     propensity: Annotated[
         str | None, typer.Option(help="The column with the probability with which the arm was chosen.")
@@ -130,7 +133,7 @@ def advise(
         "strict": strict,
         "loss": loss,
         "matters": matters,
-        **({} if by is None else {"by": by}),
+        **{name: column for name, column in (("by", by), ("segment", segment)) if column is not None},
     }
     _ask_for_columns(data, options)
     result: Any = compute_advice(data, chosen[0] if len(chosen) == 1 else chosen, **options)
@@ -141,8 +144,15 @@ def advise(
         print(json.dumps(result.to_dict(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     several = len(chosen) > 1
-    first = result[0] if several else result.whole if by is not None else result
+    by_column = by is not None or segment is not None
+    first = result[0] if several else result.whole if by_column else result
     _print_lines(map(str, first.before), "yellow")
+    if segment is not None:
+        _print_lines([result.headline], "bold")
+        _print_lines([result.comparison])
+        out.print(_table_of_rows(result.rows(), result.title))
+        _print_lines([f"- {finding}" for finding in result.findings], "yellow")
+        _print_lines([f"Without {segment}:"])
     if several:
         out.print(_table_of_rows(result.rows(), f"{data.name}: how the advice changes with what you value"))
     else:
@@ -150,7 +160,7 @@ def advise(
         _print_lines([first.reason, first.price, first.outlook])
         out.print(_arms_table(first))
     if by is not None:
-        out.print(_table_of_rows(result.rows(), f"In each {by}"))
+        out.print(_table_of_rows(result.rows(), result.title))
         _print_lines([result.comparison])
     caveats = first.without_before((result if several else first).caveats)
     _print_lines([f"- {caveat}" for caveat in caveats], "yellow")

@@ -26,6 +26,7 @@ from pmbandits.logs.log import ArmLog as ArmLog
 from pmbandits.logs.log import Log as Log
 from pmbandits.logs.log import Rows as Rows
 from pmbandits.logs.log import Sample as Sample
+from pmbandits.logs.parse import PAIR_SIGN as PAIR_SIGN
 from pmbandits.logs.periods import PERIODS as PERIODS
 from pmbandits.logs.reading import read_log as read_log
 from pmbandits.logs.reading import read_samples as read_samples

@@ -23,6 +23,8 @@ _THOUSANDS_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand betw
 class ReadSettings:
     """How a table is to be read; the fields are those of :func:`pmbandits.advise`.
 
+    With a ``segment``, each pair of a segment and an arm is read as an arm of its own.
+
     >>> ReadSettings(decimal=",", thousands=".", currency="€").normalise_number(" € 1.234,50 ")
     '1234.50'
     """
@@ -45,6 +47,7 @@ class ReadSettings:
     measured_in: str = ""
     weight: str | None = None
     propensity: str | None = None
+    segment: str | None = None
 
     def __post_init__(self) -> None:
         if self.weight is not None and self.propensity is not None:
@@ -174,7 +177,7 @@ class ColumnSelection:
     Attributes
     ----------
     reward_columns : (name of the arm, or ``None`` if a column says it; index of the column of rewards).
-    arm, unit, time : indices of columns, or ``None``.
+    arm, segment, unit, time : indices of columns, or ``None``.
     per : the period to which times are brought, or ``None``.
     conditions : (index of a column; the condition on it) for each condition on the rows.
     weight, inverse : the index of the column of weights, or ``None``, and whether it holds propensities instead.
@@ -188,6 +191,7 @@ class ColumnSelection:
     conditions: tuple[tuple[int, Condition], ...] = ()
     weight: int | None = None
     inverse: bool = False
+    segment: int | None = None
 
     def indices_of_kept_rows(self, cells: Callable[[int], Any]) -> NDArray[np.intp] | None:
         """The positions of the rows for which all conditions hold; ``None`` if there are no conditions."""
@@ -213,7 +217,7 @@ class ColumnSelection:
     @property
     def sorted_column_indices(self) -> list[int]:
         """The sorted indices of all columns that are read."""
-        used = {at for at in (self.arm, self.unit, self.time, self.weight) if at is not None}
+        used = {at for at in (self.arm, self.segment, self.unit, self.time, self.weight) if at is not None}
         used |= {at for _, at in self.reward_columns} | {at for at, _ in self.conditions}
         return sorted(used)
 
@@ -249,7 +253,8 @@ def select_columns(settings: ReadSettings, known: list[str], source: str) -> Col
     if settings.wide is False:
         arm = find_column(settings.arm or "arm", known, source, "arm")
         reward = find_column(settings.reward or "reward", known, source, "reward")
-        return ColumnSelection(((None, reward),), arm, unit, time, settings.per, conditions)
+        segment = find_column(settings.segment, known, source, "segment") if settings.segment is not None else None
+        return ColumnSelection(((None, reward),), arm, unit, time, settings.per, conditions, segment=segment)
     if settings.wide is True:
         arms = [k for k in range(len(known)) if k not in (unit, time, *(at for at, _ in conditions))]
     else:

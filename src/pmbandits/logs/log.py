@@ -49,6 +49,7 @@ class ArmLog:
         with probability 1 − 8e-9 over the coins of the sketches.
     counts, errors : how many rewards of each random part each of ``x`` stands for, and the error of each part.
     squares : as in :class:`Sample`, for rows with weights.
+    total : the sum of the weights of its rows; their number, if they have none.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ArmLog:
     counts: FloatArray = field(repr=False)
     errors: FloatArray = field(repr=False)
     squares: FloatArray | None = field(default=None, repr=False)
+    total: float = 0.0
 
     def select_parts(self, parts: Sequence[int]) -> Sample:
         """The sample of the rewards in some of the random parts."""
@@ -259,7 +261,7 @@ class RandomPartsCollector(RewardCollector):
             np.add.at(counts, (place, parts[mine]), w * (size / total))
             squares = np.bincount(place, weights=w**2) / total**2
             shares = np.bincount(place, weights=w) / total
-            yield ArmLog(name, max(int(size), 1), x, shares, 0.0, counts, np.zeros(N_PARTS), squares)
+            yield ArmLog(name, max(int(size), 1), x, shares, 0.0, counts, np.zeros(N_PARTS), squares, total)
 
     def finished_log(self, source: str, *, strict: bool) -> Log:
         """The finished log: all arms, and what became of the rows."""
@@ -274,7 +276,7 @@ class RandomPartsCollector(RewardCollector):
             x, counts, errors = summary.points_counts_and_rank_errors()
             mass = counts.sum(axis=1)
             error = float(counts.sum(axis=0) @ errors) / summary.n
-            arms.append(ArmLog(name, summary.n, x, mass / mass.sum(), error, counts, errors))
+            arms.append(ArmLog(name, summary.n, x, mass / mass.sum(), error, counts, errors, total=float(summary.n)))
         return Log(**vars(row_report), arms=tuple(arms), kept_rows=kept_rows, per=self.per)
 
 

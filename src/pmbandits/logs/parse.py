@@ -18,6 +18,7 @@ from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, PLAC
 
 MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "nil", "-")  # words for a reward that is missing
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # a reward of yes or no, as spreadsheets and pandas write it
+PAIR_SIGN = "\uf001"  # between a segment and an arm: a sign for private use, so it stands in no name
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -80,6 +81,8 @@ def collect_table_piece(
     units_and_times = columns.units_and_times(cells)
     for arm, at in columns.reward_columns:
         arms = arm if columns.arm is None else cells(columns.arm)
+        if columns.segment is not None:
+            arms = pairs_of_names(cells(columns.segment), arms)
         _collect_reward_column(collector, arms, cells(at), settings, units_and_times, row_word, number)
 
 
@@ -157,6 +160,15 @@ def encode_arm_names(arms: Any) -> tuple[list[str], NDArray[np.int64]]:
         if label:
             place[k] = names.setdefault(label, len(names))
     return list(names), place[codes]
+
+
+def pairs_of_names(segments: Any, arms: Any) -> Any:
+    """The name of each row's segment and arm in one text; nothing where one of them is missing."""
+    import pyarrow as pa
+
+    (outer, segment), (inner, arm) = encode_arm_names(segments), encode_arm_names(arms)
+    names = pa.array([f"{one}{PAIR_SIGN}{two}" for one in outer for two in inner], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(segment * len(inner) + arm, mask=(segment < 0) | (arm < 0)), names)
 
 
 def is_missing(value: Any) -> bool:

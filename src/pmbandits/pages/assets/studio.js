@@ -374,8 +374,8 @@
   function showGroups(groups) {
     if (!groups) return;
     const [head, ...rows] = groups.rows, cells = (kind, row) => element("tr", {}, row.map((cell) => element(kind, {}, cell)));
-    $("groups").replaceChildren(element("h3", {}, `In each ${groups.column}`), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Groups" },
-      element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, rows.map((row) => cells("td", row))))), element("p", {}, groups.said));
+    $("groups").replaceChildren(element("h3", {}, groups.title), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Groups" },
+      element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, rows.map((row) => cells("td", row))))), ...groups.said.filter(Boolean).map((said) => element("p", {}, said)));
   }
 
   async function way() {

@@ -4,7 +4,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
   const { element } = Charts;
   const $ = (id) => document.getElementById(id);
   const TEXTS = ["thousands", "currency", "where", "since", "sheet", "matters", "measured_in", "missing"];
-  const CHOICES = ["arm", "reward", "unit", "time", "decimal", "weight", "propensity", "by", ...TEXTS];
+  const CHOICES = ["arm", "reward", "unit", "time", "decimal", "weight", "propensity", "by", "segment", ...TEXTS];
   const TICKS = ["same_names", "distinct"];
 
   function options(select, names, none, chosen) {
@@ -26,7 +26,7 @@ const StudioTable = ({ state, post, wrong, taken, stale }) => {
     const arms = Array.isArray(asked.wide) ? asked.wide : asked.wide ? found.columns : guess.arms;
     $("wide-list").replaceChildren(...found.columns.map((name) => element("label", {},
       element("input", { type: "checkbox", value: name, checked: arms.includes(name) }), ` ${name}`)));
-    for (const id of ["by", "weight", "propensity"]) options($(id), found.columns, "no such column", asked[id]);
+    for (const id of ["by", "segment", "weight", "propensity"]) options($(id), found.columns, "no such column", asked[id]);
     $("decimal").value = asked.decimal || guess.decimal;
     for (const id of TEXTS) $(id).value = asked[id] || (asked.arm || asked.wide ? "" : guess[id]) || "";
     if (asked.missing) $("missing").value = asked.missing.join(" ") || "none";

@@ -296,9 +296,9 @@ def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "level": _confidence_level(params),
         "loss": table.params["loss"],
         "matters": table.params["matters"],
-        "by": table.params["by"],
+        **{name: table.params[name] for name in ("by", "segment")},
         "path": str(table.path),
-        "options": {k: v for k, v in table.params.items() if k not in ("by", "matters", "loss")},
+        "options": {k: v for k, v in table.params.items() if k not in ("by", "segment", "matters", "loss")},
         "repeat": shell_and_python_calls(table, metrics, limits, params)["python"],
         "source": table.name,
     }

@@ -25,7 +25,7 @@ from pmbandits.supports import Binary, Interval, Support
 
 _OPTIONS = (
     "arm", "reward", "unit", "time", "per", "decimal", "thousands", "currency", "sheet", "where", "since",
-    "measured_in", "weight", "propensity", "by",
+    "measured_in", "weight", "propensity", "by", "segment",
 )  # fmt: skip
 
 
@@ -78,7 +78,8 @@ class Table:
         params |= {name: True for name in ("same_names", "distinct") if options.get(name)}
         if (missing := _text_option(options, "missing")) != "":
             params["missing"] = _parse_missing(missing)
-        by, matters = params.pop("by", None), _text_option(options, "matters").replace(",", ".")
+        by, segment = params.pop("by", None), params.pop("segment", None)
+        matters = _text_option(options, "matters").replace(",", ".")
         self._take_sheet(params)
         params["wide"] = self._parse_wide_option(options.get("wide"), params)
         if params["wide"]:
@@ -90,10 +91,13 @@ class Table:
             problem = make_problem(log, support, loss=loss)
         self.problem: Problem = problem
         self.preview = Preview(problem, loss)
-        if by is not None and by in (log.arm_column, log.reward_column):
-            raise ValueError(f"groups cannot be those of “{by}”, which is compared itself; choose another column.")
+        if by is not None and segment is not None:
+            raise ValueError("choose a column for one more answer each, or for a choice by it, but not both.")
+        column = segment if by is None else by
+        if column is not None and column in (log.arm_column, log.reward_column):
+            raise ValueError(f"groups cannot be those of “{column}”, which is compared itself; choose another column.")
         least = _validation.check_within("the smallest difference that matters", float(matters or 0.0), 0.0, 1e300)
-        self.params = {**params, "support": support, "loss": loss, "matters": least, "by": by}
+        self.params = {**params, "support": support, "loss": loss, "matters": least, "by": by, "segment": segment}
         self.read_error = ""
         self._limits: dict[Any, Limits | None] = {}
         self.curves = RewardCurves(problem.samples, loss)

@@ -116,21 +116,27 @@ def advice_for_request(problem: Any, question: dict[str, Any]) -> dict[str, Any]
         matters=question["matters"],
         repeat=question["repeat"],
     )
-    groups = _advice_by_group(question) if question["by"] and len(metrics) == 1 else None
+    by_column = (question["by"] or question["segment"]) and len(metrics) == 1
+    groups = _advice_by_column(question) if by_column else None
     if question.get("report"):
         named = [replace(advice, log=replace(advice.log, source=question["source"])) for advice in found]
         if groups is not None:
             groups.whole = named[0]
-        return {"page": report.html_page(groups or (named[0] if len(named) == 1 else AdviceTable(named)))}
-    said = None if groups is None else {"rows": groups.rows(), "said": groups.comparison, "column": groups.column}
+        whole = named[0] if len(named) == 1 else AdviceTable(named)
+        return {"page": report.html_page(whole if groups is None else groups)}
+    said = None
+    if groups is not None:
+        findings = [f"{finding.seen} {finding.done}" for finding in getattr(groups, "findings", ())]
+        said = {"rows": groups.rows(), "said": [groups.headline, groups.comparison, *findings], "title": groups.title}
     return {"advice": [_advice_for_page(advice) for advice in found], "groups": said}
 
 
-def _advice_by_group(question: dict[str, Any]) -> Any:
-    """The advice for each group of rows, read from the file."""
+def _advice_by_column(question: dict[str, Any]) -> Any:
+    """The advice for each group of rows, or the plan for each segment, read from the file."""
     from pmbandits.advice import advise
 
-    more = {name: question[name] for name in ("shares", "level", "loss", "matters", "by")}
+    names = "shares", "level", "loss", "matters", "by", "segment"
+    more = {name: question[name] for name in names if question[name] is not None}
     return advise(question["path"], question["metrics"][0], **question["options"], **more)
 
 
