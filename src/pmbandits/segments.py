@@ -146,7 +146,7 @@ class Segments:
         return np.asarray(self.by_segment(shares / np.maximum(self.totals(shares), 1e-300)[self.segment_of]))
 
     def with_arm(self, arm: str, segments: Any) -> Segments:
-        """The same segments with one more arm, in those that are named."""
+        """Segments with one more arm than these, in those that are named."""
         if isinstance(segments, (str, bytes)) or not _validation.is_list(segments):
             raise TypeError(f"segments must be a list of names, got {_validation.short_repr(segments)}.")
         getting = {self.index(name) for name in segments}
@@ -154,7 +154,7 @@ class Segments:
         return Segments.from_arguments(after, (*self.arms, arm))
 
     def with_segment(self, name: Any, arms: Any) -> Segments:
-        """The same segments and one more, which has the arms that are named."""
+        """These segments and a new one, which has the arms that are named."""
         if isinstance(name, str) and name in self.positions:
             raise ValueError(f"there is a segment {name!r} already; give the new one another name.")
         if isinstance(arms, (str, bytes)) or not _validation.is_list(arms):

@@ -376,3 +376,58 @@ def test_policies_that_search_in_boxes_say_which_limits_they_cannot_keep() -> No
     policy = pmb.CIRT("gini", names=NAMES, support=pmb.Binary(), shares=BOX)
     policy.ask(50)
     assert (excess(policy) <= 1.0 + 1e-6).all()
+
+
+# ---- segments ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shares", "most"),
+    [
+        ("new: A >= 10%", 1.0),
+        ("new: A >= 60%; old: B <= 5%", 1.0),
+        ("new: A == 45%; old: A + B <= 20%", 1.0),
+        ("A <= 10%", 1.0),
+        ("A >= 60%", 1.0),
+        ("A <= 20%; old: A >= 30%", 3.0),
+        ({"new": {"A": (0.6, None)}, "B": (0.5, None)}, 3.0),
+    ],
+)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 999), chance=st.floats(0.2, 0.8))
+def test_limits_within_segments_and_over_everybody_are_kept(shares: Any, most: float, seed: int, chance: float) -> None:
+    if most > 1.0:
+        chance = 0.5 + 0.2 * (chance - 0.5)  # both together can be kept only if neither segment is rare
+    policy = pmb.Uniform(
+        "gini", names=["A", "B", "C"], support=pmb.Binary(), segments=["new", "old"], shares=shares, seed=seed
+    )
+    rng, found = np.random.default_rng(seed), policy.limits
+    assert found is not None
+    for t in range(1, 301):
+        policy.ask(segment=policy.segments[int(rng.random() < chance)])
+        over = found.polytope.matrix @ policy._memory.pulls - t * found.polytope.bound
+        if t > 50 or most == 1.0:  # who comes first is chance
+            assert np.where(found.equal, np.abs(over), over).max() <= most + 1e-6
+
+
+def test_limits_of_segments_are_suspended_and_stay_with_their_arms() -> None:
+    policy = pmb.Uniform(
+        "gini", names=["A", "B"], support=pmb.Binary(), segments=["new", "old"], shares="new: A >= 60%; A <= 70%"
+    )
+    policy.pause("A", segment="new")
+    assert policy.limits is not None and policy.limits.texts == ("A <= 70%",)
+    policy.resume("A")
+    policy.add_segment("staff")
+    policy.add_arm("C", segments=["staff"])
+    for name in policy.segments:
+        policy.tell(policy._segments.to_dict()[name], [1.0] * len(policy._segments.to_dict()[name]), segment=name)
+    pulls = np.zeros(2)
+    for _ in range(300):
+        arm = policy.ask(segment="staff")
+        pulls += arm == 0, 1
+        assert pulls[0] <= 0.7 * pulls[1] + 3.0  # everybody: the new segment counts, too
+    assert str(policy._all_limits) == "new: A >= 60%; A <= 70%"
+    with pytest.raises(ValueError, match="new"):
+        policy.limit("new: A <= 0")
+    policy.limit("old: B >= 90%")
+    assert policy.limits is not None and policy.limits.texts == ("old: B >= 90%",)

@@ -34,6 +34,7 @@ class Limits:
     texts : the limits as text. ``"; ".join(texts)`` gives the same limits again.
     names : the names of the arms; with segments those of the columns, such as ``new: A``.
     segment_of_limit : with segments, the position of the segment that each limit is about; −1: the whole population.
+    mentions : with segments, which columns each limit is on. (In ``matrix`` all columns of its segment have a number.)
 
     Examples
     --------
@@ -48,6 +49,7 @@ class Limits:
     texts: tuple[str, ...]
     names: tuple[str, ...]
     segment_of_limit: NDArray[np.int64] | None = field(default=None, repr=False)
+    mentions: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -99,17 +101,21 @@ class Limits:
         Limits(texts=('B + C <= 0.3',), names=('B', 'C', 'D'))
         """
         place = {name: at for at, name in enumerate(self.names)}
-        rows = np.zeros((len(self), len(names)))
+        mentions = self.matrix != 0.0 if self.mentions is None else self.mentions
+        rows, on = np.zeros((len(self), len(names))), np.zeros((len(self), len(names)), dtype=bool)
         for to, name in enumerate(names):
             if name in place:
-                rows[:, to] = self.matrix[:, place[name]]
-        missing = [at for name, at in place.items() if name not in names]
-        touched = (self.matrix[:, missing] != 0.0).any(axis=1)
-        kept = (rows != 0.0).any(axis=1) & ~(touched & self.equal)
+                rows[:, to], on[:, to] = self.matrix[:, place[name]], mentions[:, place[name]]
+        staying = set(names)
+        missing = [at for name, at in place.items() if name not in staying]
+        touched = mentions[:, missing].any(axis=1)
+        kept = on.any(axis=1) & ~(touched & self.equal)
         if not kept.any():
             return None
-        texts = tuple(text for text, stays in zip(self.texts, kept, strict=True) if stays)
-        found = Limits(rows[kept], self.bound[kept], self.equal[kept], texts, tuple(names))
+        some = self._some(kept)
+        found = replace(some, matrix=rows[kept], names=tuple(names))
+        if self.mentions is not None:
+            found = replace(found, mentions=on[kept])
         if found.polytope.any_feasible_mixture() is None:
             raise ValueError(f"{', '.join(names[:5])} alone cannot keep the limits ({found}); change who plays.")
         return found
@@ -121,8 +127,9 @@ class Limits:
     def _some(self, kept: NDArray[np.bool_]) -> Limits:
         """The limits where ``kept`` is true."""
         within = None if self.segment_of_limit is None else self.segment_of_limit[kept]
+        mentions = None if self.mentions is None else self.mentions[kept]
         texts = tuple(text for text, stays in zip(self.texts, kept, strict=True) if stays)
-        return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names, within)
+        return Limits(self.matrix[kept], self.bound[kept], self.equal[kept], texts, self.names, within, mentions)
 
 
 def limits(
@@ -171,8 +178,9 @@ def limits(
         return shares
     rows = [*_parse_limit_rows(shares, known, segments), *_limit_rows_from_budget(cost, budget, known)]
     single = {row.text: row for row in reversed(rows)}  # what is said twice counts once
-    said = [row if segments is None else _row_over_columns(row, segments) for row in reversed(single.values())]
-    kept = [row for row in said if not _is_vacuous_limit(row)]
+    said = [(row, row if segments is None else _row_over_columns(row, segments)) for row in reversed(single.values())]
+    said = [(row, over) for row, over in said if not _is_vacuous_limit(over)]
+    kept = [over for _, over in said]
     if len(kept) > _MAX_LIMITS:
         raise ValueError(f"there are {len(kept):,} limits; at most {_MAX_LIMITS:,} can be used.")
     columns = known if segments is None else segments.column_names
@@ -184,6 +192,7 @@ def limits(
         tuple(row.text for row in kept),
         columns,
         None if segments is None else within,
+        None if segments is None else np.array([_columns_of_limit(row, segments) for row, _ in said], dtype=bool),
     )
     tried = [(made, made.polytope)]
     if segments is not None and frequencies is not None:
@@ -195,6 +204,12 @@ def limits(
         if polytope.any_feasible_mixture() is None:
             raise ValueError(_explain_infeasible(some, polytope))
     return made
+
+
+def _columns_of_limit(row: Row, segments: Segments) -> NDArray[np.bool_]:
+    """Which columns a limit on shares of arms is on."""
+    on = row.coefficients[segments.arm_of] != 0.0
+    return on if row.segment is None else on & (segments.segment_of == row.segment)
 
 
 def _row_over_columns(row: Row, segments: Segments) -> Row:

@@ -205,7 +205,7 @@ class ArmLifecycle(ColumnLookup):
                 options["cost"] = share_constraints.check_cost("cost", cost)
             if budget is not None:
                 options["budget"] = share_constraints.check_budget("budget", budget)
-            found = share_constraints.limits_from_options(options, self.names)
+            found = share_constraints.limits_from_options(options, self.names, self._segments)
             changed = object.__new__(type(self))
             changed.__dict__.update({**self.__dict__, "options": options, "_all_limits": found})
             self.__dict__.update(
@@ -405,6 +405,7 @@ class ArmLifecycle(ColumnLookup):
         draft.__dict__.update({**self.__dict__, "names": names, "_segments": segments})
         if segments is not None and segments is not self._segments:
             draft.options = {**self.options, "segments": segments.to_argument()}
+            draft._all_limits = share_constraints.limits_from_options(dict(self.options), names, segments)
         return draft
 
     def _limit_to_roster(self, roster: Roster) -> None:

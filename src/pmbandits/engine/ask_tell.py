@@ -72,7 +72,7 @@ class AskTell(ArmLifecycle):
         among : the arms (names or positions) that are available in this call, if not all are. The others are pulled
             more often later, because they fall behind their shares. ``among`` comes before limits on shares: these are
             kept as far as the available arms allow.
-        segment : who is in front of you, for a policy with segments: the name of a segment. A list of names is several
+        segment : for a policy with segments, the segment of the person in front of you. A list of names is several
             people, one after the other, and the answer is an array.
 
         Examples

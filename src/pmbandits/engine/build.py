@@ -25,7 +25,11 @@ from pmbandits.engine.confidence_choice import ConfidenceChoice, tail_assumption
 from pmbandits.engine.forgetting import MAX_RECORDED_CHANGES, Forgetting, start_detector
 from pmbandits.engine.options import parse_estimates
 from pmbandits.engine.plan import Plan, Setup
-from pmbandits.engine.share_constraints import KernelConstraints, constraints_for_kernels
+from pmbandits.engine.share_constraints import (
+    KernelConstraints,
+    constraints_for_kernels,
+    constraints_of_segments,
+)
 from pmbandits.estimates import _sketch as sketching
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import max_sketch_items as sketch_capacity
@@ -167,7 +171,7 @@ class MemoryBuilding(ConfidenceChoice):
             encoded=encoded,
             points=points,
             holder=holder,
-            constraints=None if self.limits is None else constraints_for_kernels(self.limits),
+            constraints=self._constraints_for_kernels(),
             grid=np.zeros((n_arms, n_arms)) if setup.grid is None else setup.grid,
             confidence=chosen,
             set_kind=kind,
@@ -177,6 +181,14 @@ class MemoryBuilding(ConfidenceChoice):
             bounds_grid_changes=bounds_changes,
             uses_chords=bool(uses_chords),
         )
+
+    def _constraints_for_kernels(self) -> KernelConstraints | None:
+        if self.limits is None:
+            return None
+        if self._segments is None:
+            return constraints_for_kernels(self.limits)
+        mine = self._segments.segment_of[list(self._active_arms)]
+        return constraints_of_segments(self.limits, mine, len(self._segments))
 
     def _set_state_numbers(self, memory: Memory, numbers: Mapping[str, Any]) -> None:
         own = {field.name for field in self._own}

@@ -7,27 +7,40 @@ import numpy as np
 from pmbandits import _html
 from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.roster import PLAYS
+from pmbandits.engine.segment_tradeoffs import segment_tradeoffs, tradeoff_text
 from pmbandits.engine.stopping import Stopping
+
+MAX_SHOWN_SEGMENTS = 5  # so many are explained one by one
 
 
 class Explaining(Stopping):
     """What a policy shows of itself."""
 
-    def explain(self, regret: float | str | None = None) -> str:
+    def explain(self, regret: float | str | None = None, *, segment: str | None = None) -> str:
         """Explain in a few sentences and numbers why the next arm is the next one. This changes nothing.
 
         With a ``regret`` such as ``0.02`` or ``"2%"`` it also says whether that regret is certain, or when it may be.
+        In a policy with segments, the next arm is that for somebody of the ``segment``; without one, this is said of
+        each. There it also says which segments give up something of their own for everybody together.
         """
         clone = self._clone()  # all that is said is of one moment, also if other threads go on
-        return clone._explanation_text(None if self.confidence is None else clone.certainty(), regret)
+        return clone._explanation_text(None if self.confidence is None else clone.certainty(), regret, segment)
 
-    def _explanation_text(self, sure: Certainty | None, regret: float | str | None = None) -> str:
+    def _explanation_text(
+        self, sure: Certainty | None, regret: float | str | None = None, segment: str | None = None
+    ) -> str:
         """The explanation, with a certainty that is worked out already."""
-        mixture, pulls, t, waiting = self.mixture, self.pulls, self.t, int(self.pending.sum())
-        shares = "; ".join(f"{n}: {100 * p / max(t, 1):.1f} % ({100 * m:.1f} %)"
-                           for n, p, m in zip(self.names[:6], pulls, mixture, strict=False))  # fmt: skip
-        arm, reason = self._next_arm_and_reason()
-        text = f"Round {t + 1}: {arm} is next. Shares played so far (and wanted): {shares}. {reason}"
+        waiting = int(self.pending.sum())
+        if self._segments is None or segment is not None:
+            text = f"Round {self.t + 1}: {self._text_of_next_arm(segment)}"
+        else:
+            said = " ".join(self._text_of_next_arm(name) for name in self.segments[:MAX_SHOWN_SEGMENTS])
+            text = f"Round {self.t + 1}: {said}"
+        if self._segments is not None and self.metric is not None:
+            found = segment_tradeoffs(
+                self.metric, self._segments, self._arm_estimates(), self.mixture, self._segment_frequencies()
+            )
+            text += tradeoff_text(found, None if segment is None else self._segments.index(segment), self._segments)
         if sure is not None:
             text += (
                 f" The utility of the mixture is estimated at {sure.utility:.4g}, and it lies between {sure.lower:.4g} "
@@ -40,21 +53,45 @@ class Explaining(Stopping):
             text += f" {waiting:,} reward{'s have' if waiting > 1 else ' has'} not been told yet."
         return text
 
-    def _next_arm_and_reason(self) -> tuple[str, str]:
+    def _text_of_next_arm(self, segment: str | None) -> str:
+        """Which arm is next (for somebody of a segment), the shares played and wanted, and the reason."""
+        at, t = self._segment_positions(segment, 1), self.t
+        arm, reason = self._next_arm_and_reason(segment)
+        mixture, pulls, n, who = self.mixture, self.pulls, t, f"{arm} is next."
+        if at.size:
+            mixture, pulls, n = mixture[at[0]], pulls[at[0]], int(self.arrivals[at[0]])
+            who = f"{arm} is next for somebody of {segment} ({n:,} of {t:,} arrivals)."
+        shares = "; ".join(f"{name}: {100 * p / max(n, 1):.1f} % ({100 * m:.1f} %)"
+                           for name, p, m in zip(self.names[:6], pulls, mixture, strict=False))  # fmt: skip
+        return f"{who} Shares played so far (and wanted): {shares}. {reason}"
+
+    def _next_arm_and_reason(self, segment: str | None = None) -> tuple[str, str]:
         """The next arm, and the reason alone: quick, also where it takes long to say what is certain."""
         clone = self._clone()
-        mixture, pulls = clone.mixture, clone.pulls
-        spent, since = int(clone._memory.certify_pulls.sum()), clone._memory.t
-        wanted = mixture[list(clone._active_arms)]
-        counted, known = clone._memory.pulls.copy(), np.maximum(clone._memory.pulls, clone._memory.n_rewards)
-        arm = clone.ask()
+        people = clone._segment_positions(segment, 1)
+        pulls, memory = clone._copy_of_arm_field("pulls"), clone._memory
+        spent, since = int(memory.certify_pulls.sum()), memory.t
+        if people.size:  # what is said is of this segment
+            mine = memory.segment_of == people[0]
+            since, row = int(memory.pulls[mine].sum()), clone.mixture[people[0]]
+            assert clone._segments is not None
+            wanted = np.where(mine, row[clone._segments.arm_of[list(clone._active_arms)]], 0.0)
+        else:
+            mine, wanted = np.ones(memory.n_arms, dtype=bool), clone.mixture[list(clone._active_arms)]
+        counted, n_rewards = memory.pulls.copy(), memory.n_rewards.copy()
+        known = np.maximum(counted, n_rewards)[mine]
+        arm = clone.ask(segment=segment)
+        if people.size and clone._segments is not None:
+            arm = int(clone._segments.column_at[people[0], arm])
         place = clone._active_arms.index(arm) if arm in clone._active_arms else -1
-        behind = since * wanted - counted  # since the clock began: after a change of the arms that play it begins anew
+        # since the clock began: after a change of the arms that play it begins anew
+        behind = np.where(mine, since * wanted - counted, -np.inf)
         lag = float(behind[place]) if place >= 0 else 0.0
         own = clone._reason(place) if place >= 0 else ""
         if place < 0 and clone._roster is not None:
             came = clone._roster.joined_at[arm] + 1
-            text = f"It came in round {came:,} and has no reward yet, so it is tried now and then."
+            when = f"in round {came:,}" if segment is None else f"before number {came:,} of {segment}"
+            text = f"It came {when} and has no reward yet, so it is tried now and then."
         elif int(clone._memory.certify_pulls.sum()) > spent:
             share = 100 * clone._memory.certify
             text = f"This pull is for certifying, as {share:.3g} % of pulls are. " + (
@@ -64,15 +101,15 @@ class Explaining(Stopping):
             )
         elif own:
             text = own
-        elif known[place] == known.min() and lag < max(behind) - 1e-9:
+        elif max(counted[place], n_rewards[place]) == known.min() and lag < max(behind) - 1e-9:
             text = f"It has the fewest pulls ({int(pulls[arm])}), and is explored."
-        elif lag >= 0.0 and not np.allclose(behind, 0.0, rtol=0.0, atol=1e-9):
+        elif lag >= 0.0 and not np.allclose(behind[mine], 0.0, rtol=0.0, atol=1e-9):
             text = f"It is {round(lag, 1) + 0.0:.1f} pulls behind its share."
         else:
             text = f"This is what the rule of {type(self).__name__} says."
         if self.limits is not None:
             text += f" It keeps the limits {self.limits}."
-        return self.names[arm], text
+        return self.names[arm if clone._segments is None else clone._segments.arm_list[arm]], text
 
     def _repr_html_(self) -> str:
         """A table of the arms, for notebooks."""
@@ -83,17 +120,27 @@ class Explaining(Stopping):
             return _html.html_titled_block(
                 title, _html.html_table((), [("metric", known), ("state", "a recipe: not bound to arms yet")])
             )
-        t, pulls, n_rewards, mixture = self.t, self.pulls, self._copy_of_arm_field("n_rewards"), self.mixture
-        shown = np.argsort(-mixture, kind="stable")[:12]
-        states = (PLAYS,) * self.n_arms if self._roster is None else self._roster.states
-        labels = [n if state == PLAYS else f"{n} ({state})" for n, state in zip(self.names, states, strict=True)]
+        clone = self._clone()
+        t, pulls, n_rewards = clone.t, clone._copy_of_arm_field("pulls"), clone._copy_of_arm_field("n_rewards")
+        mixture, rounds = clone.mixture, np.full(pulls.size, t)
+        if clone._segments is not None:  # shares are those within a segment
+            segment_of, arm_of = clone._segments.segment_of, clone._segments.arm_of
+            mixture, rounds = mixture[segment_of, arm_of], clone.arrivals[segment_of]
+        count, labels = (
+            pulls.size,
+            [
+                name if state == PLAYS else f"{name} ({state})"
+                for name, state in zip(clone._columns, clone._arm_states(), strict=True)
+            ],
+        )
+        shown = np.argsort(-mixture, kind="stable")[:12] if count > 12 else np.arange(count)
         rows = [
-            (labels[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(t, 1):.1f} %", f"{100 * mixture[i]:.1f} %",
+            (labels[i], f"{pulls[i]:,}", f"{100 * pulls[i] / max(rounds[i], 1):.1f} %", f"{100 * mixture[i]:.1f} %",
              f"{n_rewards[i]:,}")
-            for i in (np.sort(shown) if self.n_arms <= 12 else shown)
+            for i in shown
         ]  # fmt: skip
         head = ("arm", "pulls", "played", "wanted", "rewards told")
-        words = [f"{self.metric!r}, round {t:,}", f"{self.n_arms - 12} more arms" if self.n_arms > 12 else ""]
+        words = [f"{self.metric!r}, round {t:,}", f"{count - 12} more arms" if count > 12 else ""]
         return _html.html_titled_block(title, _html.html_paragraphs(words), _html.html_table(head, rows))
 
     def _detected_changes_text(self) -> str:
@@ -107,6 +154,6 @@ class Explaining(Stopping):
         return text + (" Its rewards from before were forgotten." if forgotten else "")
 
 
-def next_arm_and_reason(policy: Explaining) -> tuple[str, str]:
-    """The next arm of a policy, and the reason alone: quick, and nothing changes."""
-    return policy._next_arm_and_reason()
+def next_arm_and_reason(policy: Explaining, segment: str | None = None) -> tuple[str, str]:
+    """The next arm of a policy (for somebody of a segment), and the reason alone: quick, and nothing changes."""
+    return policy._next_arm_and_reason(segment)

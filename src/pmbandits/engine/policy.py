@@ -185,7 +185,7 @@ class Policy(Saving, DeclaredOptions):
         if segments is not None and self.names:
             self._segments = Segments.from_arguments(segments, self.names)
             options["segments"] = self._segments.to_argument()
-        self._all_limits = share_constraints.limits_from_options(options, self.names)
+        self._all_limits = share_constraints.limits_from_options(options, self.names, self._segments)
         self.limits = self._all_limits  # those on the arms that play
         if self._all_limits is not None and self._roster is not None:
             self.limits = self._all_limits.among([self._columns[arm] for arm in self._active_arms])

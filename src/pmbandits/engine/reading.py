@@ -105,6 +105,13 @@ class Reading(Merging):
         playing = [column for column, state in enumerate(clone._arm_states()) if state == PLAYS]
         return clone._segments.shares_within(joint, playing)
 
+    def _segment_frequencies(self) -> FloatArray:
+        """How often people of each segment came so far; evenly before the first."""
+        assert self._segments is not None
+        pulls, rewards = (self._copy_of_arm_field(name) for name in ("pulls", "n_rewards"))
+        seen = np.maximum(self._segments.totals(pulls), self._segments.totals(rewards))
+        return seen / seen.sum() if seen.any() else np.full(seen.size, 1.0 / seen.size)
+
     def _joint_mixture(self) -> FloatArray:
         """The mixture that is played, of all columns; with segments their shares of all arrivals."""
         mixture: FloatArray = self._memory.mix.copy()

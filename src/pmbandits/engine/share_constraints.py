@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmbandits import _validation
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.constraints import Limits, limits
 from pmbandits.constraints.polytope import FEASIBILITY_TOLERANCE, Polytope
 from pmbandits.mixtures._constraint_tracking import JOINT_LIMITS, SINGLE_ARM_LIMITS
 from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
+from pmbandits.segments import Segments
 
 OPTIONS = ("shares", "cost", "budget")
 MAX_CORNERS = 512  # so many corners are listed at most, for metrics that are convex; among more goes a search
@@ -58,7 +59,9 @@ def do_options_have_limits(options: Mapping[str, Any]) -> bool:
     return any(key in options for key in OPTIONS)
 
 
-def limits_from_options(options: dict[str, Any], names: Sequence[str]) -> Limits | None:
+def limits_from_options(
+    options: dict[str, Any], names: Sequence[str], segments: Segments | None = None
+) -> Limits | None:
     """The limits among the options of a policy, which become one text there; ``None`` without limits.
 
     A recipe that does not know its arms yet keeps what it was given. It is read when the recipe is bound.
@@ -70,7 +73,7 @@ def limits_from_options(options: dict[str, Any], names: Sequence[str]) -> Limits
     if not given or not names:
         options.update(given)
         return None
-    found = limits(given.get("shares"), names, cost=given.get("cost"), budget=given.get("budget"))
+    found = limits(given.get("shares"), names, cost=given.get("cost"), budget=given.get("budget"), segments=segments)
     if not len(found):
         return None
     options["shares"] = str(found)
@@ -134,6 +137,48 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
         arrays["corners"] = corners
     even = np.full((1, count), 1.0 / count)
     return KernelConstraints(sizes, arrays, JOINT_LIMITS, project_grid(found, even)[0])
+
+
+def constraints_of_segments(found: Limits, segment_of: IntArray, n_segments: int) -> KernelConstraints:
+    """What compiled code needs to keep these limits on the columns of a policy with segments.
+
+    The rows are those of the limits, and one for each segment, which says how often it comes.
+    """
+    count, polytope = len(found.names), found.polytope
+    assert found.segment_of_limit is not None
+    rows, bounds = polytope.inequalities
+    _require_all_arms_playable(found, _extreme_mixtures(rows, bounds, 1.0).diagonal())
+    start, fullest, lags = np.zeros(count), np.zeros((count, count)), np.zeros(count)
+    for segment in range(n_segments):
+        mine = np.flatnonzero(segment_of == segment)
+        if not mine.size:
+            continue
+        own = np.flatnonzero(found.segment_of_limit == segment)
+        within = Polytope(polytope.matrix[own][:, mine], polytope.bound[own], polytope.equal[own])
+        if within.any_feasible_mixture() is None:
+            playing = ", ".join(found.names[i] for i in mine[:5])
+            raise ValueError(f"{playing} alone cannot keep the limits ({found}); change who plays.")
+        fullest[np.ix_(mine, mine)] = _extreme_mixtures(*within.inequalities, 1.0)
+        even = np.full((1, mine.size), 1.0 / mine.size)
+        start[mine] = (_project_onto_polytope(within, even)[0] if own.size else even[0]) / n_segments
+        if mine.size > 1:
+            lags[mine[:-1]] = _bounds_on_joint_lag_of_arms(mine.size) + 1e-9
+    present = np.unique(segment_of).size == n_segments
+    if present and (found.segment_of_limit < 0).any():  # limits over everybody, where segments are equally frequent
+        everybody = polytope.with_segments(segment_of)
+        if everybody.any_feasible_mixture() is not None:
+            start = _project_onto_polytope(everybody, start[None, :])[0]
+    members = (segment_of == np.arange(n_segments)[:, None]).astype(np.float64)
+    sizes = {"n_limited": count, "has_share_limits": 1, "n_limit_rows": rows.shape[0] + n_segments}
+    arrays = {
+        "min_shares": np.zeros(count),
+        "max_shares": np.ones(count),
+        "limit_rows": np.vstack((rows, members)),
+        "limit_bounds": np.append(bounds, np.full(n_segments, 1.0 / n_segments)),
+        "fullest_mixtures": fullest,
+        "lag_bounds": lags,
+    }
+    return KernelConstraints(sizes, arrays, JOINT_LIMITS, start / start.sum())
 
 
 def _extreme_mixtures(rows: FloatArray, bounds: FloatArray, sign: float) -> FloatArray:

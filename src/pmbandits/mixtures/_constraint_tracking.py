@@ -27,7 +27,13 @@ j·(H_K − H_j) + j/(K·(K − 1)), with H the harmonic numbers. For j = K − 
 pull. Pulling the arm with the largest lag keeps this (it is the greedy answer in the game of cups, and works because
 B_j ≥ (B_{j+1} + 1)·j/(j + 1)); the policy's proposal passes if it keeps this, too, and no limit is exceeded by more
 than one pull. While n itself is in t·P, all passes, and where the lags would become too large, X_t becomes n; so the
-policy is free while no limit is near. What this promises of each limit: ``engine/share_constraints.py``, ``beyond``.
+policy is free while no limit is near. What this promises of each limit: ``engine/share_constraints.py``,
+``worst_case_excess``.
+
+**With segments** all limits are of this kind. Who arrives is not ours to choose, so each segment has a point X of its
+own, which moves when somebody of it arrives, by the shares within the segment. Limits within a segment are then kept
+as above, by its own columns. A limit on the whole population holds for X as far as the mixture keeps it for the people
+who come; where it would be exceeded by more than one pull, the column is pulled that exceeds it least.
 
 References: R. Tijdeman (1980), *The chairman assignment problem*, Discrete Mathematics 32. M. Adler, P. Berenbrink,
 T. Friedetzky, L. A. Goldberg, P. Goldberg and M. Paterson (2003), *A proportionate fair scheduling rule with good
@@ -167,8 +173,8 @@ def next_largest_index(x: FloatArray, last: int) -> int:
     return best
 
 
-@step("state, floats -> bool")
-def are_lags_within_bounds(s: State, lags: FloatArray) -> bool:
+@step("floats, floats -> bool")
+def are_lags_within_bounds(lags: FloatArray, bounds: FloatArray) -> bool:
     """Whether for every j the j largest lags add up to at most their bound B_j."""
     total, last = 0.0, -1
     for j in range(lags.size - 1):
@@ -176,65 +182,82 @@ def are_lags_within_bounds(s: State, lags: FloatArray) -> bool:
         total += lags[last]
         if lags[last] <= 0.0 and total <= 1.0:  # it cannot grow, and no bound is below 1
             return True
-        if total > s.lag_bounds[j]:
+        if total > bounds[j]:
             return False
     return True
+
+
+@step("state -> int")
+def n_tracked_limits(s: State) -> int:
+    """The limits that pulls must keep; the last rows of a policy with segments say only how often each comes."""
+    return s.n_limit_rows - s.n_segments
 
 
 @step("state, int -> float")
 def max_excess_after_pull(s: State, i: int) -> float:
     """The largest excess over a limit after a pull of arm i, in pulls; ``over`` is the excess before it."""
     worst = -np.inf
-    for r in range(s.n_limit_rows):
+    for r in range(n_tracked_limits(s)):
         worst = max(worst, s.limit_excess[r] + s.limit_rows[r, i])
     return worst
 
 
-@step("state, int, floats -> bool")
-def are_lags_within_bounds_after_pull(s: State, i: int, lags: FloatArray) -> bool:
-    """Whether the lags stay within their bounds after a pull of arm i."""
-    lags[i] -= 1.0
-    small = are_lags_within_bounds(s, lags)
-    lags[i] += 1.0
-    return small
+@step("state, int, int, floats, floats, int -> bool")
+def does_pull_keep_limits(s: State, i: int, t: int, lags: FloatArray, bounds: FloatArray, start: int) -> bool:
+    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull.
 
-
-@step("state, int, int, floats -> bool")
-def does_pull_keep_limits(s: State, i: int, t: int, lags: FloatArray) -> bool:
-    """Whether a pull of arm i keeps the lags small, and no limit is exceeded by more than one pull."""
+    ``lags`` begin with that of the arm ``start``.
+    """
     worst = max_excess_after_pull(s, i)
-    return worst <= allowed_rounding_error(t) or (
-        worst <= 1.0 + allowed_rounding_error(t) and are_lags_within_bounds_after_pull(s, i, lags)
-    )
+    if worst <= allowed_rounding_error(t) or worst > 1.0 + allowed_rounding_error(t):
+        return worst <= allowed_rounding_error(t)
+    lags[i - start] -= 1.0
+    small = are_lags_within_bounds(lags, bounds)
+    lags[i - start] += 1.0
+    return small
 
 
 @shared("state, int -> int")
 def arm_within_joint_limits(s: State, arm: int) -> int:
     """The arm to pull under limits on several arms, by the lags behind a point that keeps all limits."""
-    k, t, over, lags = s.n_arms, s.t + 1, s.limit_excess, s.limit_deficit
-    for r in range(s.n_limit_rows):
-        total = -t * s.limit_bounds[r]
-        for i in range(k):
+    t, over, start, end = s.t + 1, s.limit_excess, 0, s.n_arms
+    while not is_arriving(s, start):
+        start += 1
+    while not is_arriving(s, end - 1):
+        end -= 1
+    lags, bounds, weight = s.limit_deficit[start:end], s.lag_bounds[start:end], 1.0
+    if s.n_segments > 0:
+        weight = 0.0
+        for i in range(start, end):
+            weight += s.mix[i]
+    for r in range(n_tracked_limits(s)):
+        total, touches = -t * s.limit_bounds[r], s.n_segments == 0
+        for i in range(s.n_arms):
             total += s.limit_rows[r, i] * s.pulls[i]
-        over[r] = total
+            touches |= i >= start and i < end and s.limit_rows[r, i] != 0.0
+        over[r] = total if touches else -np.inf  # a limit within another segment has no say now
     own = t * s.mix[arm] >= s.pulls[arm] + 1.0 and (
         s.mix_is_feasible == 1 or max_excess_over_limits(s, s.mix, 1.0) <= 1e-9
     )
-    for i in range(k):
-        lags[i] += s.mix[i] if own else s.fullest_mixtures[arm, i]
+    for i in range(start, end):
+        lags[i - start] += s.mix[i] / weight if own else s.fullest_mixtures[arm, i]
     chosen = arm
-    if not may_pull(s, arm, t) or not does_pull_keep_limits(s, arm, t, lags):
-        chosen, fallback, last = -1, -1, -1
-        for _ in range(k):
+    if not may_pull(s, arm, t) or not does_pull_keep_limits(s, arm, t, lags, bounds, start):
+        chosen, fallback, last, least = -1, -1, -1, np.inf
+        for _ in range(lags.size):
             last = next_largest_index(lags, last)
-            if may_pull(s, last, t):
-                fallback = last if fallback < 0 else fallback
-                if does_pull_keep_limits(s, last, t, lags):
-                    chosen = last
+            if may_pull(s, start + last, t):
+                excess = max_excess_after_pull(s, start + last) if s.n_segments > 0 else 0.0
+                if fallback < 0 or excess < least:
+                    fallback, least = start + last, excess
+                if does_pull_keep_limits(s, start + last, t, lags, bounds, start):
+                    chosen = start + last
                     break
         chosen = chosen if chosen >= 0 else fallback
-    lags[chosen] -= 1.0
-    if max_excess_after_pull(s, chosen) <= allowed_rounding_error(t) and not are_lags_within_bounds(s, lags):
+    if chosen < 0:
+        return chosen
+    lags[chosen - start] -= 1.0
+    if max_excess_after_pull(s, chosen) <= allowed_rounding_error(t) and not are_lags_within_bounds(lags, bounds):
         fill_array_with(lags, 0.0)  # the pulls themselves are within the limits: they are followed from now on
     return chosen
 
