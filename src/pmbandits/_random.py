@@ -18,8 +18,10 @@ from pmbandits.metrics.normal import normal_quantile
 from pmbandits.state.compile import inlined, kernel
 
 # purpose: the last word of the counter. Posterior samples, the coins of sketches, one of several tied mixtures, and
-# which rewards are forgotten are what a policy draws of its own; delays are those of simulated rewards.
+# which rewards are forgotten are what a policy draws of its own; delays are those of simulated rewards, and arrivals
+# are the segments of simulated people.
 PLAIN, GAMMA_A, GAMMA_B, POWER, POLICY, OUTSIDE, POSTERIOR, POSTERIOR_B, COIN, TIED, FORGOTTEN, DELAY = range(12)
+ARRIVAL = 12
 
 TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³
 

@@ -73,14 +73,31 @@ class Population:
         return np.asarray(joint[self.segments.segment_of, self.segments.arm_of])
 
     def shares_within(self, columns: ArrayLike) -> FloatArray:
-        """The shares of arms within each segment (one row each) from weights or counts of columns.
+        """The shares of arms within each segment (one row each) from weights or counts of columns."""
+        return self.segments.shares_within(columns, range(self.segments.n_columns))
 
-        A segment without any has even shares.
+    def with_true_frequencies(self, columns: ArrayLike) -> FloatArray:
+        """The weights of columns if segments had come as often as they do: shares within them, times their frequencies.
+
+        The last axis has weights or counts of columns. A segment that has not come yet has even shares.
         """
-        table, offered = self.segments.by_segment(columns), self.segments.column_at >= 0
-        totals = table.sum(axis=1, keepdims=True)
-        even = offered / offered.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(totals > 0, table / np.where(totals > 0, totals, 1), even))
+        counts, segment_of = np.asarray(columns, dtype=np.float64), self.segments.segment_of
+        starts = np.searchsorted(segment_of, np.arange(len(self.segments)))
+        totals = np.add.reduceat(counts, starts, axis=-1)[..., segment_of]
+        even = 1.0 / np.bincount(segment_of)[segment_of]
+        shares = np.where(totals > 0.0, counts / np.where(totals > 0.0, totals, 1.0), even)
+        return np.asarray(self.frequencies[segment_of] * shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The segments as data that can be written as JSON; the arms are described by ``columns``."""
+        often = dict(zip(self.segments.names, self.frequencies.tolist(), strict=True))
+        return {"names": list(self.segments.arms), "arms": self.segments.to_dict(), "frequencies": often}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], columns: Bandit) -> Population:
+        """Make the population that :meth:`to_dict` described, with the arms of its columns."""
+        made = Segments.from_arguments(data["arms"], data["names"])
+        return cls(made, np.array([data["frequencies"][name] for name in made.names]), columns)
 
 
 def _bandit_of_columns(segments: Segments, bandits: list[Bandit]) -> Bandit:

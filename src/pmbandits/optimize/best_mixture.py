@@ -122,8 +122,7 @@ def oracle(
     """
     metric = as_metric(metric)
     if isinstance(bandit, Mapping) or segments is not None:
-        population = Population.from_arguments(bandit, segments)
-        return best_mixtures_of_segments(metric, population, shares, cost, budget, _solve_by_shape_of_metric)
+        return oracle_of_population(metric, Population.from_arguments(bandit, segments), shares, cost, budget)
     check_bandit(bandit)
     if shares is None and cost is None and budget is None:
         return _solve_by_shape_of_metric(metric, bandit, None)
@@ -135,6 +134,17 @@ def oracle(
         multipliers=np.full(len(kept), np.nan) if best.multipliers is None else best.multipliers / kept.sizes,
         compute_prices=partial(compute_shadow_prices, metric, bandit, kept, oracle),
     )
+
+
+def oracle_of_population(
+    metric: Distortion,
+    population: Population,
+    shares: Shares = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
+) -> SegmentOracleResult:
+    """The best mixture for each segment of a population, as :func:`oracle` documents."""
+    return best_mixtures_of_segments(metric, population, shares, cost, budget, _solve_by_shape_of_metric)
 
 
 def _solve_by_shape_of_metric(metric: Distortion, bandit: Bandit, kept: Polytope | None) -> OracleResult:

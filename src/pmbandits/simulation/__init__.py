@@ -6,13 +6,16 @@ from pmbandits.simulation.journal import JournalWarning
 from pmbandits.simulation.python_policy import PolicyError
 from pmbandits.simulation.rewards import Rewards, policy_seed
 from pmbandits.simulation.run import Run
+from pmbandits.simulation.segments import IgnoringSegments, PerSegment
 from pmbandits.simulation.study import CostEstimate, Study
 from pmbandits.simulation.summary import Difference, Summary
 
 __all__ = [
     "CostEstimate",
     "Difference",
+    "IgnoringSegments",
     "JournalWarning",
+    "PerSegment",
     "PolicyError",
     "Rewards",
     "Run",

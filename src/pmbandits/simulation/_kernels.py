@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pmbandits._random import GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox_random_words
+from pmbandits._random import ARRIVAL, GAMMA_A, GAMMA_B, PLAIN, TO_UNIT, log_gamma_variate, philox_random_words
 from pmbandits._validation import FloatArray
 from pmbandits.engine._calls import INVALID_CHOICE, choose_arm_or_invalid, update_by_address
 from pmbandits.estimates._rewards import CHANGED, NEEDS_CAPACITY, OK, record_reward_in_state
@@ -76,7 +76,10 @@ class PolicyKernels(NamedTuple):
     state_words : the memory itself, as 64-bit words.
     n_changing : how many words at its start are put back after the look at a checkpoint, which changes nothing.
     backup : space for a copy of these words.
-    bandit_arms : from arms of the policy to arms of the bandit.
+    bandit_arms : from arms of the policy to arms of the bandit. For a policy that ignores segments, one such row for
+        each segment, one after the other.
+    arrival_levels : how often each segment comes, added up; empty without segments.
+    only_segment : the segment in whose rounds the policy plays; −1: in all rounds.
     """
 
     choose: int
@@ -86,6 +89,8 @@ class PolicyKernels(NamedTuple):
     n_changing: int
     backup: IntArray
     bandit_arms: IntArray
+    arrival_levels: FloatArray
+    only_segment: int
 
 
 class TrialRecord(NamedTuple):
@@ -198,6 +203,45 @@ def fill_next_rewards(arm: int, count: int, rewards: RewardArrays, out: FloatArr
     return count
 
 
+@shared("words, int, floats -> int")
+def segment_of_round(key: WordArray, t: int, levels: FloatArray) -> int:
+    """The segment of the person who comes in round ``t``, counted from 0; it depends on seed, trial and round only."""
+    w0, w1, w2, w3 = philox_random_words(
+        key[0], key[1], np.uint64(t >> 2), np.uint64(0), np.uint64(0), np.uint64(ARRIVAL)
+    )
+    place = t & 3
+    word = w0 if place == 0 else w1 if place == 1 else w2 if place == 2 else w3
+    u = np.float64(word >> np.uint64(11)) * TO_UNIT
+    segment = 0
+    while segment < levels.size - 1 and u >= levels[segment]:
+        segment += 1
+    return segment
+
+
+@kernel
+def fill_segments_of_rounds(key: WordArray, first: int, levels: FloatArray, out: IntArray) -> None:
+    """Write the segments of the rounds from ``first`` on, counted from 0."""
+    for j in range(out.size):
+        out[j] = segment_of_round(key, first + j, levels)
+
+
+@inlined
+def begin_round(s: Any, policy: PolicyKernels, key: WordArray, t: int) -> int:
+    """Let the person of round ``t`` arrive; return where the row of ``bandit_arms`` begins, or −1 if it is not played.
+
+    ``s`` is the policy's memory with names, and ``key`` the seed and trial.
+    """
+    if policy.arrival_levels.size == 0:
+        return 0
+    segment = segment_of_round(key, t, policy.arrival_levels)
+    if policy.only_segment >= 0:
+        return 0 if segment == policy.only_segment else -1
+    if s.n_segments == 0:  # it ignores segments
+        return segment * s.n_arms
+    s.arriving = segment
+    return 0
+
+
 @inlined
 def record_checkpoint(s: Any, policy: PolicyKernels, used: IntArray, trial: TrialRecord, row: int) -> None:
     """Record what was pulled and the updated mixture in a ``row`` of the results, then restore the policy's memory.
@@ -206,11 +250,14 @@ def record_checkpoint(s: Any, policy: PolicyKernels, used: IntArray, trial: Tria
     """
     for j in range(policy.n_changing):
         policy.backup[j] = policy.state_words[j]
-    update_by_address(policy.update, policy.memory)
+    if s.t > 0:  # else nobody of its segment has come
+        update_by_address(policy.update, policy.memory)
     for i in range(used.size):
         trial.pulls[row, i] += used[i]
-    for i in range(s.n_arms):
-        trial.mixture[row, policy.bandit_arms[i]] = s.mix[i]
+    share = s.n_arms / policy.bandit_arms.size  # all segments alike, for a policy that ignores them
+    for j in range(policy.bandit_arms.size):
+        weight = s.mix[j % s.n_arms] if s.t > 0 else 1.0 / s.n_arms
+        trial.mixture[row, policy.bandit_arms[j]] = share * weight
     for j in range(trial.phase_ends.size):
         trial.phase_ends[j] = s.phase_ends[j]
     ordered, pooled = s.n_sorted, s.n_pooled  # the pool may have been sorted, for good
@@ -236,11 +283,15 @@ def play_until_stopped(policy: PolicyKernels, rewards: RewardArrays, trial: Tria
         cursor[PENDING_ARM] = -1
         while t < stop_at:
             arm = waiting
+            first = begin_round(s, policy, rewards.key, t)
+            if first < 0:
+                t += 1
+                continue
             if arm < 0:
                 arm = choose_arm_or_invalid(policy.memory, policy.choose)
                 if arm == INVALID_CHOICE:
                     return INVALID_ARM
-            bandit_arm = policy.bandit_arms[arm]
+            bandit_arm = policy.bandit_arms[first + arm]
             reward = draw_next_reward(bandit_arm, rewards)
             if math.isnan(reward):
                 cursor[PENDING_ARM], cursor[ROUND] = arm, t
@@ -372,6 +423,10 @@ def play_delayed(
             if t >= stop_at:
                 break
             arm = cursor[PENDING_ARM]  # pulled, but not yet paid
+            first = begin_round(s, policy, rewards.key, t)
+            if first < 0:
+                t += 1
+                continue
             if arm < 0:
                 if size == heap_rewards.size:
                     cursor[ROUND], cursor[QUEUE_SIZE] = t, size
@@ -379,7 +434,7 @@ def play_delayed(
                 arm = choose_arm_or_invalid(policy.memory, policy.choose)
                 if arm == INVALID_CHOICE:
                     return INVALID_ARM
-            bandit_arm = policy.bandit_arms[arm]
+            bandit_arm = policy.bandit_arms[first + arm]
             reward = draw_next_reward(bandit_arm, rewards)
             if math.isnan(reward):
                 cursor[PENDING_ARM], cursor[ROUND], cursor[QUEUE_SIZE] = arm, t, size

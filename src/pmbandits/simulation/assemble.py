@@ -17,6 +17,7 @@ came from other arms. What the declared mixture falls short of at a checkpoint, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from pmbandits._validation import FloatArray, short_repr
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle, utility_function
+from pmbandits.optimize.best_mixture import oracle_of_population
 from pmbandits.simulation.files import FORMAT, SCHEMA, run_schema
 from pmbandits.simulation.journal import FinishedTrials, join_trials
 from pmbandits.simulation.policy_specs import metric_to_dict
@@ -91,7 +93,9 @@ class RegretScorer:
         Every trial has the numbers that it would have alone, to the last bit.
         """
         if self.is_stationary:
-            utility = self.utility_of[0](pulls / t[:, None])
+            population = self.experiment.timeline.population
+            shares = pulls / t[:, None] if population is None else population.with_true_frequencies(pulls)
+            utility = self.utility_of[0](shares)
             return TrialScores(utility, self.best[0] - utility, np.zeros(0))
         scores = [self._score_with_moments(t, *trial) for trial in zip(pulls, mixture, strict=True)]
         return TrialScores(*(np.stack(column) for column in zip(*scores, strict=True)))
@@ -197,8 +201,14 @@ def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
             )
     table = run.to_arrow().replace_schema_metadata(None)
     pulls = table["pulls"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, run.n_arms)
-    utility_of, best = utility_function(metric, arms), oracle(metric, arms, shares=run.shares)
-    utility = utility_of(pulls / table["t"].to_numpy()[:, None])
+    utility_of, population = utility_function(metric, arms), run.population
+    if population is None:
+        best, shares = oracle(metric, arms, shares=run.shares), pulls / table["t"].to_numpy()[:, None]
+    else:
+        population = replace(population, columns=arms)
+        best = oracle_of_population(metric, population, run.shares).columns
+        shares = population.with_true_frequencies(pulls)
+    utility = utility_of(shares)
     for name, values in (("utility", utility), ("regret", best.value - utility)):
         table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.float64()))
     spec = {**run.spec, "metric": metric_to_dict(metric), "metric_text": repr(metric)}

@@ -129,6 +129,10 @@ def split_regret(run: Run, policy: str, horizon: int | None = None) -> RegretPar
 
 
 def _require_stationary(run: Run) -> None:
+    if run.population is not None:
+        raise ValueError(
+            "in this run people come from segments, so its regret has no such parts; simulate one segment."
+        )
     if not run.is_stationary:
         raise ValueError(
             "in this run arms change, or come and go, so its regret has no such parts; simulate arms that do not."

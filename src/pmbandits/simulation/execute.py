@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     shares: Shares
     cost: Mapping[str, float] | None
     budget: float | None
+    segments: Mapping[str, float] | None
     n_jobs: int | None
     backend: str
     progress: bool | None
@@ -99,6 +100,7 @@ def simulate(
     shares: Shares = None,
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
+    segments: Mapping[str, float] | None = None,
     n_jobs: int | None = None,
     backend: str = "threads",
     progress: bool | None = None,
@@ -145,6 +147,10 @@ def simulate(
     shares, cost, budget : limits on the shares of the arms and on what a round costs, as in :func:`oracle`. Every
         policy that has none of its own keeps them, and regret is against the best mixture within them. (A policy in
         plain Python can ask for ``limits``, and must keep them itself.)
+    segments : how often people of each segment come, ``{"new": 0.6, "returning": 0.4}``. Then ``bandit`` has a bandit
+        for each of them, and regret is that of the rewards of the whole population, as in :func:`oracle`. Who comes in
+        a round depends on seed and trial only. Policies that know nothing of segments can be compared with:
+        ``simulation.PerSegment(Vet())`` is one for each segment, ``simulation.IgnoringSegments(Vet())`` one for all.
     n_jobs : how many workers; by default one for each core.
     backend : ``"threads"`` (compiled policies run in parallel in them), ``"processes"``, or ``"dask"`` for an existing
         cluster (a ``dask.distributed.Client`` must be open; it needs the extra ``distributed``). Policies in plain
@@ -206,11 +212,12 @@ def simulate(
     import_optional("pyarrow", "simulations")
     _validation.check_choice("backend", backend, BACKENDS)
     jobs = resolve_n_jobs(n_jobs)
-    several = are_several_given(metric) or are_several_given(bandit)
+    several = are_several_given(metric) or (segments is None and are_several_given(bandit))
+    problems: Any = [bandit] if several and segments is not None else bandit
     make = prepare_study if several else lambda *given, **more: {("", ""): prepare_experiment(*given, **more)}
     made = make(
-        metric, bandit, policies, horizon, trials, _validation.check_seed("seed", seed, LARGEST_SEED), checkpoints,
-        delay, batch, schedule, shares=shares, cost=cost, budget=budget,
+        metric, problems, policies, horizon, trials, _validation.check_seed("seed", seed, LARGEST_SEED), checkpoints,
+        delay, batch, schedule, shares=shares, cost=cost, budget=budget, segments=segments,
     )  # fmt: skip
     experiments = list(made.values())
     if dry_run:

@@ -42,7 +42,11 @@ def can_play_in_lanes(policy: Policy, timeline: Timeline) -> bool:
     """
     if policy._choose_in_lanes is None or numba.config.USING_SVML:  # type: ignore[attr-defined]
         return False
-    if timeline.schedule or not (timeline.is_stationary and timeline.has_immediate_rewards):
+    if (
+        timeline.schedule
+        or timeline.population is not None
+        or not (timeline.is_stationary and timeline.has_immediate_rewards)
+    ):
         return False
     s = policy._memory
     features = (s.t, s.rewards, s.constraint_kind, s.n_detectors, s.n_forgetting_counters, s.window_capacity, s.n_radii)

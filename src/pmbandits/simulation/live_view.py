@@ -152,7 +152,7 @@ class FolderReader:
             self._known = None
             try:
                 bandit, metric = Bandit.from_dict(self.spec["bandit"]), Distortion.from_dict(self.spec["metric"])
-                if not self.moment_ends:
+                if not self.moment_ends and "segments" not in self.spec:
                     self._known = metric, bandit, oracle(metric, bandit, shares=self.spec.get("shares"))
             except (ValueError, TypeError, LookupError):
                 pass  # a metric or an arm of somebody's own, or a changing world

@@ -17,12 +17,15 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import encode_metric
 from pmbandits.simulation.code_hash import code_hash
 from pmbandits.simulation.python_policy import PythonPolicy
+from pmbandits.simulation.segments import IgnoringSegments, PerSegment
 
-PolicySpec = Policy | str | Callable[..., Any]
+PolicySpec = Policy | str | PerSegment | IgnoringSegments | Callable[..., Any]
 """A policy as ``simulate`` takes it: an object of the library, its name, or what makes a plain Python policy."""
 
+Recipe = Policy | PythonPolicy | PerSegment | IgnoringSegments
 
-def parse_policies(policies: Any, horizon: int) -> dict[str, Policy | PythonPolicy]:
+
+def parse_policies(policies: Any, horizon: int) -> dict[str, Recipe]:
     """Return the checked policies by label. Those given by name that need a horizon get this one."""
     if isinstance(policies, (Policy, type, str, np.ndarray)) or not hasattr(policies, "__iter__"):
         policies = [policies]
@@ -43,7 +46,9 @@ def parse_policies(policies: Any, horizon: int) -> dict[str, Policy | PythonPoli
     return named
 
 
-def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy | PythonPolicy:
+def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Recipe:
+    if isinstance(given, (PerSegment, IgnoringSegments)):
+        return replace(given, policy=_parse_policy(given.policy, horizon, label))
     if isinstance(given, Policy):
         return given
     if isinstance(given, str):
@@ -63,17 +68,19 @@ def _parse_policy(given: Any, horizon: int, label: str | None = None) -> Policy 
     )
 
 
-def default_policy_labels(made: Sequence[Policy | PythonPolicy]) -> list[str]:
+def default_policy_labels(made: Sequence[Recipe]) -> list[str]:
     """Return a label for each policy: its class name, with the options in which policies of one class differ."""
     found: list[str] = []
     for recipe in made:
-        label = recipe.label if isinstance(recipe, PythonPolicy) else _default_policy_label(recipe, made)
+        inner = recipe.policy if isinstance(recipe, (PerSegment, IgnoringSegments)) else recipe
+        label = inner.label if isinstance(inner, PythonPolicy) else _default_policy_label(inner, made)
+        label += recipe.words if isinstance(recipe, (PerSegment, IgnoringSegments)) else ""
         same = sum(known == label or known.startswith(f"{label} #") for known in found)
         found.append(f"{label} #{same + 1}" if same else label)
     return found
 
 
-def _default_policy_label(recipe: Policy, made: Sequence[Policy | PythonPolicy]) -> str:
+def _default_policy_label(recipe: Policy, made: Sequence[Recipe]) -> str:
     name = type(recipe).__name__
     alike = [other for other in made if isinstance(other, Policy) and type(other) is type(recipe)]
     differ = [o for o in recipe.options if len({repr(other.options.get(o)) for other in alike}) > 1]
@@ -91,8 +98,10 @@ def _option_value_text(value: Any) -> str:
     return str(value) if isinstance(value, (int, str, type(None))) else type(value).__name__
 
 
-def policy_to_dict(recipe: Policy | PythonPolicy, metric: Distortion) -> dict[str, Any]:
+def policy_to_dict(recipe: Recipe, metric: Distortion) -> dict[str, Any]:
     """Describe a policy as JSON, for the specification of a run and the identity of a journal."""
+    if isinstance(recipe, (PerSegment, IgnoringSegments)):
+        return {**policy_to_dict(recipe.policy, metric), "segments": recipe.words.strip()}
     if isinstance(recipe, PythonPolicy):
         return {"policy": "plain Python", "class": recipe.qualified_name, "code": code_hash(recipe.factory)}
     options = {name: _option_to_json(value) for name, value in recipe.options.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,15 @@ from pmbandits.engine.share_constraints import do_options_have_limits
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult, oracle
+from pmbandits.optimize.best_mixture import oracle_of_population
+from pmbandits.population import Population
+from pmbandits.segments import Segments
 from pmbandits.simulation._kernels import PREDRAWN
 from pmbandits.simulation.delays import Delay
-from pmbandits.simulation.policy_specs import PolicySpec, metric_to_dict, parse_policies, policy_to_dict
+from pmbandits.simulation.policy_specs import PolicySpec, Recipe, metric_to_dict, parse_policies, policy_to_dict
 from pmbandits.simulation.python_policy import PythonPolicy
 from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays_of_bandit
+from pmbandits.simulation.segments import IgnoringSegments, PerSegment
 from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 
 DEFAULT_CHECKPOINTS = 40
@@ -34,12 +39,13 @@ LARGEST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class PolicyAtHorizon:
-    """One policy at one horizon."""
+    """One policy at one horizon; ``per_segment`` are policies that each play for one segment only."""
 
     label: str
     policy: Policy | PythonPolicy = field(repr=False)
     horizon: int
     checkpoints: NDArray[np.int64] = field(repr=False)
+    per_segment: tuple[Policy, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class Experiment:
 
 def prepare_experiment(
     metric: Distortion | str,
-    bandit: Bandit | Changing,
+    bandit: Bandit | Changing | Mapping[str, Bandit],
     policies: PolicySpec | Sequence[PolicySpec] | Mapping[str, PolicySpec],
     horizon: float | Sequence[float],
     trials: float | Sequence[int],
@@ -100,6 +106,7 @@ def prepare_experiment(
     shares: Shares = None,
     cost: Mapping[str, float] | None = None,
     budget: float | None = None,
+    segments: Mapping[str, float] | None = None,
 ) -> Experiment:
     """Check the arguments of ``simulate`` and return the experiment that they describe."""
     if isinstance(metric, (Bandit, Changing)) or isinstance(policies, (Bandit, Changing)):
@@ -108,14 +115,17 @@ def prepare_experiment(
             "oracle(metric, bandit)."
         )
     horizons = _parse_horizons(horizon)
-    timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons))
+    timeline = Timeline.from_arguments(bandit, delay, batch, schedule, max(horizons), segments)
     metric = as_metric(metric)
     numbers = _parse_trials(trials)
     seed = _validation.check_seed("seed", seed, LARGEST_SEED)
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))
-    best_mixtures = best_mixtures_by_moment(metric, moments, share_limits)  # also says so if a utility is infinite
+    if timeline.population is None:  # this also says so if a utility is infinite
+        best_mixtures = best_mixtures_by_moment(metric, moments, share_limits)
+    else:
+        best_mixtures = (oracle_of_population(metric, timeline.population, share_limits).columns,)
     wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [moment.end for moment in moments])
     needed = sorted({POLICY_METHODS[event.verb] for event in timeline.schedule})
     entries, described = [], []
@@ -123,15 +133,26 @@ def prepare_experiment(
         mine = horizons if _needs_horizon(recipe) else [max(horizons)]
         for rounds in mine:
             policy: Policy | PythonPolicy
-            if isinstance(recipe, PythonPolicy):
+            per_segment: tuple[Policy, ...] = ()
+            bind = partial(_bind_policy, label, metric=metric, rounds=rounds, several=len(horizons) > 1)
+            if timeline.population is not None:
+                policy, *rest = _bind_with_segments(label, recipe, timeline.population, share_limits, bind)
+                per_segment = (policy, *rest) if isinstance(recipe, PerSegment) else ()
+            elif isinstance(recipe, PythonPolicy):
                 policy = recipe.bind(metric, timeline.initial_bandit, rounds, share_limits, needed)
-            else:
-                policy = _bind_policy(label, recipe, timeline, metric, rounds, share_limits, several=len(horizons) > 1)
+            elif isinstance(recipe, Policy):
+                bandits = [moment.bandit for moment in timeline.moments(rounds)]
+                policy = bind(recipe, timeline.initial_bandit, bandits, share_limits)
                 _rehearse_schedule(policy, label, timeline)
-            entries.append(PolicyAtHorizon(label, policy, rounds, wanted.checkpoints_of_run(rounds)))
+            else:
+                raise ValueError(
+                    f"{label} is for people of several segments; give segments={{…}}: how often each comes."
+                )
+            entries.append(PolicyAtHorizon(label, policy, rounds, wanted.checkpoints_of_run(rounds), per_segment))
         described.append({"label": label, **policy_to_dict(recipe, metric), "horizons": mine})
+    arms = timeline.bandit
     spec = {
-        "bandit": bandit.to_dict() if isinstance(bandit, Bandit) else bandit.to_dict(max(horizons)),
+        "bandit": arms.to_dict() if isinstance(arms, Bandit) else arms.to_dict(max(horizons)),
         "metric": metric_to_dict(metric),
         "metric_text": repr(metric),
         "policies": described,
@@ -154,6 +175,10 @@ def _parse_limits(
     """
     if shares is None and cost is None and budget is None:
         return None
+    if timeline.population is not None:
+        known, often = timeline.population.segments, timeline.population.frequencies
+        made = limits(shares, known.arms, cost=cost, budget=budget, segments=known, frequencies=often)
+        return made if len(made) else None
     made = limits(shares, timeline.bandit.names, cost=cost, budget=budget)
     for i, name in enumerate(timeline.bandit.names):
         if i not in timeline.initial_arms and made.matrix[:, i].any():
@@ -187,32 +212,73 @@ def _limits_among(share_limits: Limits | None, arms: Bandit) -> Limits | None:
     return share_limits.among(arms.names)
 
 
-def _needs_horizon(recipe: Policy | PythonPolicy) -> bool:
+def _needs_horizon(recipe: Recipe) -> bool:
+    if isinstance(recipe, (PerSegment, IgnoringSegments)):
+        return _needs_horizon(recipe.policy)
     return "horizon" in (recipe.wanted if isinstance(recipe, PythonPolicy) else recipe.options)
+
+
+def _bind_with_segments(
+    label: str, recipe: Recipe, population: Population, share_limits: Limits | None, bind: Callable[..., Policy]
+) -> list[Policy]:
+    """The policy that plays for all segments, or those that play for one each."""
+    segments, columns = population.segments, population.columns
+    inner = recipe.policy if isinstance(recipe, (PerSegment, IgnoringSegments)) else recipe
+    if not isinstance(inner, Policy):
+        raise ValueError(f"{label} is plain Python, which cannot be played with segments; take a policy such as Vet().")
+    if inner is not recipe and share_limits is not None:
+        raise ValueError(f"{label} cannot keep limits ({share_limits}); leave them out, or take Vet() alone.")
+    if isinstance(recipe, PerSegment):
+        own = [np.flatnonzero(segments.segment_of == s) for s in range(len(segments))]
+        bandits = [_bandit_of_columns(population, part) for part in own]
+        return [bind(inner, bandit, [bandit], None) for bandit in bandits]
+    if isinstance(recipe, IgnoringSegments):
+        if segments.n_columns < len(segments) * len(segments.arms):
+            raise ValueError(f"{label} needs all arms in all segments; take Vet(), or PerSegment(...).")
+        first = _bandit_of_columns(population, np.arange(len(segments.arms)))
+        return [bind(inner, first, [first], None)]
+    if not inner.takes_segments:
+        raise ValueError(
+            f"{label} has no rule for segments; take Vet(), or simulation.PerSegment(...) or "
+            "simulation.IgnoringSegments(...) of it."
+        )
+    return [bind(inner, columns, [columns], share_limits, segments=segments)]
+
+
+def _bandit_of_columns(population: Population, columns: NDArray[np.intp]) -> Bandit:
+    """The columns of one segment as a bandit, with the names of arms, and the support of all segments."""
+    segments, all_columns = population.segments, population.columns
+    names = [segments.arms[segments.arm_of[i]] for i in columns]
+    return Bandit([all_columns.distributions[i] for i in columns], names, support=all_columns.support)
 
 
 def _bind_policy(
     label: str,
     recipe: Policy,
-    timeline: Timeline,
+    bandit: Bandit,
+    bandits: Sequence[Bandit],
+    share_limits: Limits | None,
     metric: Distortion,
     rounds: int,
-    share_limits: Limits | None,
     *,
     several: bool,
+    segments: Segments | None = None,
 ) -> Policy:
-    bandit = timeline.initial_bandit
+    """Make the policy that plays: for the arms of a bandit, which are those of ``bandits`` in turn."""
+    names = bandit.names if segments is None else segments.arms
     support = recipe.support if recipe.support is not None else bandit.support
     if support is None:
         raise ValueError(
             f"the support of {bandit!r} is not known; say Bandit(..., support=Interval(lo, hi)), or Real(sigma)."
         )
-    if recipe.names and recipe.n_arms != bandit.n_arms:
-        raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {bandit.n_arms}.")
+    if recipe.names and recipe.n_arms != len(names):
+        raise ValueError(f"{label} was made for {recipe.n_arms} arms, but the bandit has {len(names)}.")
     if recipe.support is not None:
-        for arms in {id(moment.bandit): moment.bandit for moment in timeline.moments(rounds)}.values():
+        for arms in {id(one): one for one in bandits}.values():
             check_within_support(recipe.support, arms.distributions, arms.names)
     options = dict(recipe.options)
+    if segments is not None:
+        options["segments"] = segments.to_argument()
     mine = _limits_among(share_limits, bandit)
     if mine is not None and not do_options_have_limits(options):
         options["shares"] = mine
@@ -227,9 +293,9 @@ def _bind_policy(
     try:
         policy: Policy = type(recipe)(
             recipe.metric if recipe.metric is not None else metric,
-            n_arms=bandit.n_arms,
+            n_arms=len(names),
             support=support,
-            names=bandit.names,
+            names=names,
             seed=recipe.seed,
             **options,
         )

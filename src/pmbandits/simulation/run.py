@@ -19,6 +19,7 @@ from pmbandits.changing import Changing
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize import OracleResult
+from pmbandits.population import Population
 from pmbandits.simulation.files import read_run, table_with_provenance
 from pmbandits.simulation.summary import Difference, Summary, paired_difference, summarise_run
 
@@ -42,6 +43,10 @@ class Run:
     over the rounds of the utility of the shares that were played in each moment. ``regret`` is how much more the best
     mixtures of the moments reach. There is one more column: ``declared``, by how much the policy's own mixture
     falls short of the best mixture of the moment.
+
+    With segments, the arms of a run are pairs of a segment and an arm, such as ``new: A``, and ``population`` has the
+    segments. ``utility`` is that of the whole population: of the shares that were played within each segment, and the
+    true frequencies of segments.
 
     Attributes
     ----------
@@ -150,6 +155,14 @@ class Run:
         """The arms, made again from the specification."""
         data = self.provenance["spec"]["bandit"]
         return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
+
+    @property
+    def population(self) -> Population | None:
+        """With segments: who comes how often, and the arms of each segment; ``None`` without segments."""
+        found = self.provenance["spec"].get("segments")
+        return (
+            None if found is None else Population.from_dict(found, Bandit.from_dict(self.provenance["spec"]["bandit"]))
+        )
 
     @property
     def metric(self) -> Distortion:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pmbandits import _validation
 from pmbandits.arms import Bandit, check_bandit
 from pmbandits.changing import Changing
+from pmbandits.population import Population
 from pmbandits.simulation.delays import Delay, Delays
 from pmbandits.supports import Support
 
@@ -50,23 +51,34 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """The arms, their schedule of changes, and the delays of their rewards."""
+    """The arms, their schedule of changes, and the delays of their rewards.
+
+    With a population, the arms are its columns: pairs of a segment and an arm.
+    """
 
     bandit: Bandit | Changing
     delays: Delays | None = None
     batch: int = 1
     schedule: tuple[Event, ...] = ()
+    population: Population | None = None
 
     @classmethod
     def from_arguments(
-        cls, bandit: Any, delay: Delay = 0, batch: Any = 1, schedule: Any = (), horizon: int = 2**53
-    ) -> Timeline:
+        cls, bandit: Any, delay: Delay = 0, batch: Any = 1, schedule: Any = (), horizon: int = 2**53,
+        segments: Any = None,
+    ) -> Timeline:  # fmt: skip
         """Make a timeline from the arguments of :func:`simulate`, checked."""
+        population = None
+        if segments is not None:
+            population = Population.from_arguments(bandit, segments)
+            bandit = population.columns
+            if not _validation.is_list(schedule) or len(schedule):
+                raise ValueError("with segments no arms can come and go in a simulation; leave the schedule out.")
         if not isinstance(bandit, Changing):
             check_bandit(bandit)
         batch = _validation.check_whole_number("batch", batch, 1, 2**53)
         events = _parse_events(schedule, bandit.names, horizon, batch)
-        return cls(bandit, Delays.from_arguments(delay, bandit.names), batch, events)
+        return cls(bandit, Delays.from_arguments(delay, bandit.names), batch, events, population)
 
     @property
     def is_stationary(self) -> bool:
@@ -102,6 +114,8 @@ class Timeline:
             out["batch"] = self.batch
         if self.schedule:
             out["schedule"] = [list(event) for event in self.schedule]
+        if self.population is not None:
+            out["segments"] = self.population.to_dict()
         return out
 
     def moments(self, horizon: int) -> list[Moment]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from pmbandits.engine.policy import Policy
 from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.delays import DelayTable
 from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays_of_bandit
+from pmbandits.simulation.segments import arrival_levels
 from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
 from pmbandits.state.fields import PHASE_ENDS
 from pmbandits.state.linking import kernel_address
@@ -48,7 +49,8 @@ class Outcome(NamedTuple):
 class Player:
     """Plays trials of one policy, one after the other, always from the policy's state as given.
 
-    ``timeline`` has changes of arms and delays; without it the bandit is stationary and rewards come at once.
+    ``timeline`` has changes of arms and delays; without it the bandit is stationary and rewards come at once. A policy
+    for one segment plays only when people of this segment come.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class Player:
         seed: int,
         checkpoints: NDArray[np.int64],
         timeline: Timeline | None = None,
+        segment: int = -1,
     ) -> None:
-        self.policy, self._template = policy._clone(), policy
+        self.policy, self._template, self.segment = policy._clone(), policy, segment
         self.seed, self.checkpoints = seed, checkpoints
         self.timeline = Timeline(bandit) if timeline is None else timeline
         self.moments = self.timeline.moments(int(checkpoints[-1]))
@@ -70,14 +73,25 @@ class Player:
             kernel_address(policy._update, UPDATE_SIGNATURE),
         )
         self._given_memory = self.policy._memory.copy()
+        people = self.timeline.population
+        self.arrival_levels = np.zeros(0) if people is None else arrival_levels(people.frequencies)
         self._map_policy_arms_to_bandit_arms()
         self.pulls_at_start = np.zeros(self.timeline.bandit.n_arms, dtype=np.int64)
-        self.pulls_at_start[self.bandit_arms] = self.policy.pulls
+        if people is None:  # with segments, policies are always new
+            self.pulls_at_start[self.bandit_arms] = self.policy.pulls
         self._make_start_state()
 
     def _map_policy_arms_to_bandit_arms(self) -> None:
         """Map the arms in the policy's memory to arms of the bandit, and the other way round."""
-        known, policy = self.timeline.bandit.names, self.policy
+        known, policy, people = self.timeline.bandit.names, self.policy, self.timeline.population
+        if people is not None and self.segment >= 0:
+            self.bandit_arms = np.flatnonzero(people.segments.segment_of == self.segment)
+            self.policy_arms = np.full(len(known), -1, dtype=np.int64)
+            self.policy_arms[self.bandit_arms] = np.arange(self.bandit_arms.size)
+            return
+        if people is not None and not policy.segments:  # it ignores them
+            self.bandit_arms, self.policy_arms = people.segments.column_at.ravel(), people.segments.arm_of
+            return
         bandit_arms = policy._active_arms
         if self.timeline.schedule:
             bandit_arms = tuple(known.index(policy.names[i]) for i in bandit_arms)
@@ -172,8 +186,9 @@ class Player:
         """Run the compiled loop, and return the code of why it stopped."""
         memory, queue, rewards = self.policy._memory, progress.queue, self.stream.arrays_for_kernels
         policy = kernels.PolicyKernels(
-            *self.kernel_addresses, memory.address, memory.words, self.n_changing, self.backup, self.bandit_arms
-        )
+            *self.kernel_addresses, memory.address, memory.words, self.n_changing, self.backup, self.bandit_arms,
+            self.arrival_levels, self.segment,
+        )  # fmt: skip
         trial = kernels.TrialRecord(
             self.checkpoints[: progress.until], progress.cursor, progress.pulls, progress.mixture, progress.ends
         )
@@ -194,7 +209,7 @@ class Player:
         elif status == kernels.CHANGE_DETECTED:
             handle_detected_changes(policy._memory, policy._plan)
         elif status == kernels.BLOCK_USED_UP:
-            self.stream.refill_block(int(self.bandit_arms[arm]))
+            self.stream.refill_block(self._bandit_arm_in_round(arm, progress))
         elif status == kernels.INVALID_ARM:
             error = invalid_choice_error(type(policy).__name__, policy._memory)
             raise RuntimeError(f"in trial {progress.trial}, after {policy._memory.t:,} pulls: {error}")
@@ -204,9 +219,20 @@ class Player:
         elif status == kernels.REWARD_OF_INACTIVE_ARM:
             self._tell_next_due_reward(progress)
         else:
-            bandit_arm = int(self.bandit_arms[arm]) if queue is None else int(queue.heap[0, kernels.PULLED_ARM])
+            bandit_arm = self._bandit_arm_in_round(arm, progress)
+            bandit_arm = bandit_arm if queue is None else int(queue.heap[0, kernels.PULLED_ARM])
             name = self.timeline.bandit.names[bandit_arm]
             raise ValueError(f"{name} paid a reward outside the support {policy.support!r}; declare a wider one.")
+
+    def _bandit_arm_in_round(self, arm: int, progress: _TrialProgress) -> int:
+        """The arm of the bandit that an arm of the policy is in the present round: that of who has come."""
+        row = 0
+        if self.bandit_arms.size > self._given_memory.n_arms:  # it ignores segments
+            found = np.zeros(1, dtype=np.int64)
+            now = int(progress.cursor[kernels.ROUND])
+            kernels.fill_segments_of_rounds(self.stream.key, now, self.arrival_levels, found)
+            row = int(found[0]) * self._given_memory.n_arms
+        return int(self.bandit_arms[row + arm])
 
     # ---- in Python: rewards of arms that do not play, and arms of which nothing is known yet ------------------------
     def _tell_reward(self, bandit_arm: int, reward: float) -> None:
@@ -287,3 +313,26 @@ class _DelayQueue:
     def double_capacity(self) -> None:
         """Double the capacity of the heap."""
         self.heap, self.heap_rewards = np.tile(self.heap, (2, 1)), np.tile(self.heap_rewards, 2)
+
+
+class PerSegmentPlayer:
+    """Plays trials of policies that each play for one segment: one after the other, and their pulls are put together.
+
+    Who comes, and the n-th reward of an arm in a segment, depend on seed and trial only. So each policy can be played
+    by itself, and meets the same people as if all played together.
+    """
+
+    def __init__(
+        self, policies: Sequence[Policy], seed: int, checkpoints: NDArray[np.int64], timeline: Timeline
+    ) -> None:
+        self.players = [
+            Player(policy, timeline.bandit, seed, checkpoints, timeline, segment)
+            for segment, policy in enumerate(policies)
+        ]
+
+    def play(self, trial: int) -> Outcome:
+        """Play the trial of this number; in the mixture all segments have the same weight."""
+        found = [player.play(trial) for player in self.players]
+        pulls, mixture = (sum(part) for part in zip(*((one.pulls, one.mixture) for one in found), strict=True))
+        seconds = sum(one.seconds for one in found)
+        return Outcome(pulls, mixture / len(found), found[0].ends[:0], seconds, found[0].moment_ends)

@@ -24,7 +24,7 @@ from pmbandits.simulation.prepare import Experiment, PolicyAtHorizon
 from pmbandits.simulation.progress import ProgressBar
 from pmbandits.simulation.python_policy import PythonPlayer, PythonPolicy
 from pmbandits.simulation.timeline import Timeline
-from pmbandits.simulation.trial import Player
+from pmbandits.simulation.trial import PerSegmentPlayer, Player
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -46,11 +46,10 @@ class Task:
     trials: tuple[int, ...]
 
 
+AnyPlayer = Player | LanePlayer | PythonPlayer | PerSegmentPlayer
 LEAST_LANES = 8  # fewer trials than this are played one by one
 TIME_SLICE = 0.5  # seconds after which a worker hands over the trials that it has finished
-_IDLE_PLAYERS: dict[
-    str, list[Player | LanePlayer | PythonPlayer]
-] = {}  # players between two tasks keep their tables of radii
+_IDLE_PLAYERS: dict[str, list[AnyPlayer]] = {}  # players between two tasks keep their tables of radii
 _MAX_IDLE_RUNS = 1  # runs whose players are kept: a table of radii is as long as the run
 
 
@@ -64,9 +63,11 @@ class TaskFailed(Exception):
 
 def make_trial_player(
     entry: PolicyAtHorizon, timeline: Timeline | Bandit, seed: int, checkpoints: NDArray[np.int64]
-) -> Player | LanePlayer | PythonPlayer:
+) -> AnyPlayer:
     """Make the object that plays trials of a policy: compiled, one by one or many at once, or in plain Python."""
     timeline = Timeline(timeline) if isinstance(timeline, Bandit) else timeline
+    if entry.per_segment:
+        return PerSegmentPlayer(entry.per_segment, seed, checkpoints, timeline)
     if isinstance(entry.policy, PythonPolicy):
         return PythonPlayer(entry.policy, timeline, seed, checkpoints)
     if can_play_in_lanes(entry.policy, timeline):
@@ -74,7 +75,7 @@ def make_trial_player(
     return Player(entry.policy, timeline.bandit, seed, checkpoints, timeline)
 
 
-def _play_some_trials(player: Player | LanePlayer | PythonPlayer, number: int, trials: Sequence[int]) -> FinishedTrials:
+def _play_some_trials(player: AnyPlayer, number: int, trials: Sequence[int]) -> FinishedTrials:
     """Play the first of some trials, or as many as the player plays at once."""
     if isinstance(player, LanePlayer) and len(trials) >= LEAST_LANES:
         found = player.play_in_lanes(number, trials[: player.n_lanes])
