@@ -111,10 +111,23 @@ def above(law: np.ndarray) -> np.ndarray:
 
 
 def fast_worth(
-    metric: Any, points: np.ndarray, law: np.ndarray, other: np.ndarray, worth: float, t: int = 100, need: float = 0.0
-) -> float:
-    place, own = np.flatnonzero(law > 0), float(slow.utilities(metric, points, law))
-    row = points, above(law), above(other), points.size, law[place].copy(), place, place.size
+    metric: Any, points: np.ndarray, law: np.ndarray, other: np.ndarray, worth: float, t: int = 100, need: float = 0.0,
+    rest: np.ndarray | None = None, weight: float = 1.0,
+) -> float:  # fmt: skip
+    place = np.flatnonzero(law > 0)
+    own = float(slow.utilities(metric, points, law if rest is None else rest + weight * law))
+    beside = np.empty(0) if rest is None else np.append(1.0 - weight - np.cumsum(rest)[:-1], 0.0)
+    row = (
+        points,
+        above(law),
+        np.append(above(other), 0.0),
+        beside,
+        weight,
+        points.size,
+        law[place].copy(),
+        place,
+        place.size,
+    )
     convex = metric.shape == "convex"
     return float(kl_to_reach_utility(encode_metric(metric), convex, *row, own, worth, 0.5 / t, need, 0)[0])
 
@@ -142,6 +155,22 @@ def test_convex_metrics_the_way_to_a_worth(alpha: float, n: int) -> None:
         assert 0.98 * exact <= fast_worth(metric, points, law, other, worth) <= 1.01 * exact
         if n == 3 and alpha == 0.5 and worth > 0.5:  # brute force takes longer
             assert slow.kl_to_reach_utility(metric, points, law, worth) == pytest.approx(exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5])
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_convex_metrics_the_way_to_a_worth_beside_a_rest(n: int, weight: float) -> None:
+    """An arm of one segment among others: not more than 2 % too far, and never too near."""
+    metric, ratios = pmb.LowerCVaR(0.3), []
+    for points, law, other, _ in worth_problems(metric, n, 40):
+        rest = (1.0 - weight) * np.random.default_rng(n).dirichlet(np.ones(n))
+        own, best = (float(slow.utilities(metric, points, rest + weight * x)) for x in (law, np.eye(n)[-1]))
+        worth = own + 0.3 * (best - own)
+        exact = slow.lower_tail_to_be_worth(0.3, points, law, worth, rest, weight)
+        if 1e-6 < exact < math.inf:
+            ratios.append(fast_worth(metric, points, law, other, worth, 10**6, 0.0, rest, weight) / exact)
+    assert len(ratios) > 10
+    assert np.min(ratios) > 0.99 and np.quantile(ratios, 0.9) < 1.02
 
 
 @pytest.mark.parametrize(

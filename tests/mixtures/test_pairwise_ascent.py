@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pmbandits as pmb
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, pairwise_ascent_in_place
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_pointer_getter, shared
@@ -26,32 +26,39 @@ nearness = make_pointer_getter(nearness_gradient)
 
 
 @kernel
-def nearest(memory: int, a: FloatArray, low: FloatArray, high: FloatArray, size: int, target: FloatArray) -> float:
-    return pairwise_ascent_in_place(unpack(memory), nearness(), a, low, high, size, target, 1e-9, 1e-12, 4000)
+def nearest(
+    memory: int, a: FloatArray, low: FloatArray, high: FloatArray, segment_of: IntArray, target: FloatArray
+) -> float:
+    return pairwise_ascent_in_place(unpack(memory), nearness(), a, low, high, segment_of, target, 1e-9, 1e-12, 4000)
 
 
-def projection(x: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """The nearest point of the box that adds up to 1, by bisection of what is taken off every number."""
+def projection(x: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
+    """The nearest point of the box that adds up to a total, by bisection of what is taken off every number."""
     lo, hi = (x - high).min(), (x - low).max()
     for _ in range(200):
         middle = 0.5 * (lo + hi)
-        lo, hi = (middle, hi) if np.clip(x - middle, low, high).sum() > 1.0 else (lo, middle)
+        lo, hi = (middle, hi) if np.clip(x - middle, low, high).sum() > total else (lo, middle)
     return np.asarray(np.clip(x - lo, low, high))
 
 
 @pytest.mark.parametrize("segments", [1, 2, 5])
 def test_weight_moves_within_each_segment(segments: int) -> None:
+    """Segments of any size; each keeps the sum that it has at the start."""
     policy = pmb.Track(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())
-    rng, size = np.random.default_rng(segments), 6
+    rng = np.random.default_rng(segments)
     for _ in range(10):
-        target = rng.normal(size=segments * size)
-        low, high = rng.random(segments * size) * 0.1, 0.3 + 0.7 * rng.random(segments * size)
-        parts = [slice(j * size, (j + 1) * size) for j in range(segments)]
-        a = np.concatenate([projection(np.zeros(size), low[p], high[p]) for p in parts])
-        gap = nearest(policy._memory.address, a, low, high, size, target)
+        sizes = rng.integers(1, 8, segments)
+        k, ends = int(sizes.sum()), np.cumsum(sizes)
+        target, low, high = rng.normal(size=k), rng.random(k) * 0.1, 0.3 + 0.7 * rng.random(k)
+        parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+        totals = [rng.uniform(low[p].sum(), high[p].sum()) for p in parts] if segments > 1 else [1.0]
+        if not low.sum() < 1.0 < high.sum():
+            high = np.ones(k)
+        a = np.concatenate([projection(np.zeros(k)[p], low[p], high[p], n) for p, n in zip(parts, totals, strict=True)])
+        gap = nearest(policy._memory.address, a, low, high, np.repeat(np.arange(segments), sizes), target)
         assert gap <= 1e-10
-        for p in parts:
-            assert a[p] == pytest.approx(projection(target[p], low[p], high[p]), abs=1e-5)
+        for p, total in zip(parts, totals, strict=True):
+            assert a[p] == pytest.approx(projection(target[p], low[p], high[p], total), abs=1e-5)
 
 
 @pytest.mark.parametrize(

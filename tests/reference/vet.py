@@ -107,32 +107,38 @@ _MIXTURES = {n: simplex_grid(n, parts) for n, parts in ((2, 400), (3, 40), (5, 8
 _GRIDS = {n: simplex_grid(n, parts) for n, parts in ((2, 1), (3, 60), (4, 16), (5, 9))}
 
 
-def first_reach(h: Any, points: Floats, distribution: Floats, ends: Floats, worth: float) -> Floats:
+def first_reach(
+    h: Any, points: Floats, distribution: Floats, ends: Floats, worth: float, rest: Floats | float, weight: float
+) -> Floats:
     """On the way from a law to each end, which part must be gone until U_h ≥ worth; more than 1 if it never is."""
     parts = np.concatenate((np.geomspace(1e-5, 0.1, 15), np.linspace(0.12, 1.0, 45)))
     on_the_way = distribution + parts[:, None, None] * (ends - distribution)
-    there = utilities(h, points, on_the_way) >= worth
+    there = utilities(h, points, rest + weight * on_the_way) >= worth
     first = there.argmax(axis=0)
     lo, hi = np.where(first > 0, parts[first - 1], 0.0), parts[first]
     for _ in range(30):
         middle = 0.5 * (lo + hi)
-        good = utilities(h, points, distribution + middle[:, None] * (ends - distribution)) >= worth
+        middles = distribution + middle[:, None] * (ends - distribution)
+        good = utilities(h, points, rest + weight * middles) >= worth
         lo, hi = np.where(good, lo, middle), np.where(good, middle, hi)
     return np.where(there.any(axis=0), hi, 2.0)
 
 
-def kl_to_reach_utility(h: Any, points: Floats, distribution: Floats, worth: float, turns: int = 6) -> float:
-    """The least relative entropy from a law to one with U_h ≥ worth, any h, by brute force.
+def kl_to_reach_utility(
+    h: Any, points: Floats, distribution: Floats, worth: float, turns: int = 6, rest: Floats | float = 0.0,
+    weight: float = 1.0,
+) -> float:  # fmt: skip
+    """The least relative entropy from a law to one with U_h ≥ worth (with a weight beside a rest), any h: brute force.
 
     Along every straight way from the law the relative entropy grows, so only the first place that is worth enough
     counts. Ways to all laws of a grid are tried, then ways near the best of them, nearer and nearer.
     """
-    if utilities(h, points, distribution) >= worth - 1e-12:
+    if utilities(h, points, rest + weight * distribution) >= worth - 1e-12:
         return 0.0
     rng, n, best, scale = np.random.default_rng(0), distribution.size, math.inf, 0.2
     ends = _GRIDS[n]
     for _ in range(turns):
-        part = first_reach(h, points, distribution, ends, worth)
+        part = first_reach(h, points, distribution, ends, worth, rest, weight)
         with np.errstate(invalid="ignore"):
             far = np.where(
                 part <= 1.0,
@@ -151,8 +157,10 @@ def kl_to_reach_utility(h: Any, points: Floats, distribution: Floats, worth: flo
     return best
 
 
-def lower_tail_to_be_worth(alpha: float, points: Floats, distribution: Floats, worth: float) -> float:
-    """The same for the mean of the worst share alpha, exactly.
+def lower_tail_to_be_worth(
+    alpha: float, points: Floats, distribution: Floats, worth: float, rest: Floats | float = 0.0, weight: float = 1.0
+) -> float:
+    """The same for the mean of the worst share alpha, exactly; of the law with a weight, beside a rest.
 
     That is the largest, over the points z, of E[z − max(z − X, 0)/alpha] (Rockafellar and Uryasev 2000), so a law is
     worth enough if the mean of one of these is: the least of as many problems with one mean each.
@@ -161,7 +169,8 @@ def lower_tail_to_be_worth(alpha: float, points: Floats, distribution: Floats, w
     for z in points:
         values = z - np.maximum(z - points, 0.0) / alpha
         on = distribution > 0
-        best = min(best, kl_inf(values[on], distribution[on], worth, float(values.max())))
+        level = (worth - float(np.sum(rest * values))) / weight
+        best = min(best, kl_inf(values[on], distribution[on], level, float(values.max())))
     return best
 
 

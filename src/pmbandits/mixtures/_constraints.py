@@ -29,10 +29,12 @@ def fill_box_centre(low: FloatArray, high: FloatArray, out: FloatArray) -> None:
         out[i] = low[i] + (rest / width * (high[i] - low[i]) if width > 0.0 else 0.0)
 
 
-@step("floats, floats, floats, floats -> none")
-def fill_linear_maximiser_in_box(g: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> None:
-    """The mixture b of a box with the largest ⟨g, b⟩: the best arms are filled up first."""
-    rest, last = 1.0, -1
+@step("floats, floats, floats, float, floats -> none")
+def fill_linear_maximiser_in_box(
+    g: FloatArray, low: FloatArray, high: FloatArray, total: float, out: FloatArray
+) -> None:
+    """The b of a box that adds up to ``total``, with the largest ⟨g, b⟩: the best arms are filled up first."""
+    rest, last = total, -1
     for i in range(out.size):
         out[i] = low[i]
         rest -= low[i]
@@ -125,7 +127,7 @@ def fill_linear_maximiser(s: State, g: FloatArray, out: FloatArray) -> None:
     if s.n_limit_rows > 0:
         fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, g, out, np.empty(s.n_arms))
     elif s.n_limited > 0:
-        fill_linear_maximiser_in_box(g, s.min_shares, s.max_shares, out)
+        fill_linear_maximiser_in_box(g, s.min_shares, s.max_shares, 1.0, out)
     else:
         top = 0
         for i in range(1, s.n_arms):

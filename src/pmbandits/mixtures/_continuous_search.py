@@ -33,6 +33,7 @@ from pmbandits.mixtures._pairwise_ascent import (
     maximise_objective_in_place,
     pairwise_ascent_in_place,
 )
+from pmbandits.mixtures._segments import end_of_segment, fill_least_weights, have_all_paid, weight_of_columns
 from pmbandits.state.arrays import copy_numbers_into, fill_array_with, largest_of, mark_next_largest, smallest_of
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_pointer_getter, shared, step
@@ -142,26 +143,35 @@ def move_mix_to_best_mean(s: State, off_the_edge: bool) -> None:
     if s.n_limited > 0:
         move_mix_to_best_mean_within_limits(s)
         return
-    k, a = s.n_arms, s.mix
-    low, high, mean = 0, 0, 0.0
-    p = np.empty(k)
+    k, a, mean, least, most = s.n_arms, s.mix, 0.0, 0.0, 0.0
+    p, lowest, highest, start = np.empty(k), np.zeros(k), np.zeros(k), 0
+    while start < k:  # the mixtures with the least and the largest mean: one arm in each segment
+        end, low, high = end_of_segment(s.segment_of, start, k), start, start
+        for i in range(start, end):
+            p[i] = share_of_ones(s, i)
+            mean += a[i] * p[i]
+            low = i if p[i] < p[low] else low
+            high = i if p[i] > p[high] else high
+        if have_all_paid(s, start, end):
+            total = weight_of_columns(s, a, start, end)
+            lowest[low], highest[high] = total, total
+        else:
+            for i in range(start, end):
+                lowest[i], highest[i] = a[i], a[i]
+        start = end
     for i in range(k):
-        p[i] = share_of_ones(s, i)
-        mean += a[i] * p[i]
-        low = i if p[i] < p[low] else low
-        high = i if p[i] > p[high] else high
-    goal = nearest_best_mean(s.h, p[low], p[high], mean)
+        least += lowest[i] * p[i]
+        most += highest[i] * p[i]
+    goal = nearest_best_mean(s.h, least, most, mean)
     if off_the_edge and s.metric_shape == CONCAVE:
-        goal = mean_inside_flat_top(s.h, p[low], p[high], goal)
+        goal = mean_inside_flat_top(s.h, least, most, goal)
     if goal == mean:
         return
-    end = high if goal > mean else low
-    part = min(max((goal - mean) / (p[end] - mean), 0.0), 1.0)
-    total = 0.0
+    part, total = (goal - mean) / ((most if goal > mean else least) - mean), 0.0
+    part = min(max(part, 0.0), 1.0)
     for i in range(k):
         a[i] *= 1.0 - part
-        if i == end:
-            a[i] += part
+        a[i] += part * (highest[i] if goal > mean else lowest[i])
         total += a[i]
     for i in range(k):
         a[i] /= total
@@ -188,28 +198,49 @@ def set_mix_to_best_arm(s: State) -> None:
     s.mix[chosen] = 1.0
 
 
+@step("state, floats, int, floats -> none")
+def fill_plan_of_rank(s: State, arm_values: FloatArray, rank: int, out: FloatArray) -> None:
+    """Give all of each open segment to its arm of a rank (1 is the best), or evenly if that is 0, into ``out``."""
+    start = 0
+    while start < s.n_arms:
+        end = end_of_segment(s.segment_of, start, s.n_arms)
+        size, total = end - start, weight_of_columns(s, s.mix, start, end)
+        taken, values, arm = np.zeros(size), arm_values[start:end].copy(), 0
+        for _ in range(min(rank, size)):
+            arm = start + mark_next_largest(values, taken)
+        for i in range(start, end):
+            out[i] = total / size if rank == 0 else total if i == arm else 0.0
+            if not have_all_paid(s, start, end):
+                out[i] = s.mix[i]
+        start = end
+
+
 @shared("state, int, int, floats -> none")
 def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_values: FloatArray) -> None:
     """h neither concave nor convex: ascend from ``s.mix`` and, after 10 % more rewards, from other starts too.
 
     Elsewhere: the even mixture, the eight best arms (by ``arm_values``) and, up to five arms, the middle of every pair;
-    with h smoothed less and less. No certificate: the answer is the best that was found. ``objective`` and ``value_at``
-    are the addresses of the gradient and of the value of the utility.
+    with h smoothed less and less. With segments: the even one, and the best, second best, … arm of each segment. No
+    certificate: the answer is the best that was found. ``objective`` and ``value_at`` are the addresses of the gradient
+    and of the value of the utility.
     """
     k, n = s.n_arms, s.rewards
-    none, one, radius = np.zeros(k), np.ones(k), np.zeros(k)
+    low, one, radius = np.empty(k), np.ones(k), np.zeros(k)
+    fill_least_weights(s, low)
     fine, goal, most = grain(s), gap_at_which_to_stop(s), 12 + 2 * k
     a = s.mix.copy()
-    pairwise_ascent_in_place(s, objective, a, none, one, k, radius, fine, goal, most)
+    pairwise_ascent_in_place(s, objective, a, low, one, s.segment_of, radius, fine, goal, most)
     best = call_value(value_at, s, s.mix, radius)
     if n >= s.next_multistart_at:
         s.next_multistart_at = n + max(1, n // 10)
         taken = np.zeros(k)
-        pairs = k * (k - 1) // 2 if k <= 5 else 0
+        pairs = k * (k - 1) // 2 if k <= 5 and s.n_segments <= 1 else 0
         for start in range(-1, 1 + min(k, 8) + pairs):
             b = np.zeros(k)
             if start < 0:
                 copy_numbers_into(b, a)
+            elif s.n_segments > 1:
+                fill_plan_of_rank(s, arm_values, start, b)
             elif start == 0:
                 fill_array_with(b, 1.0 / k)
             elif start <= min(k, 8):
@@ -225,7 +256,7 @@ def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_va
                 make_feasible_start_in_place(s, b)
             for slope_step in (0.1, 0.02, fine):
                 step = max(slope_step, fine)
-                pairwise_ascent_in_place(s, objective, b, none, one, k, radius, step, goal, most)
+                pairwise_ascent_in_place(s, objective, b, low, one, s.segment_of, radius, step, goal, most)
                 found = call_value(value_at, s, b, radius)
                 if found > best + goal:
                     best = found
@@ -458,7 +489,7 @@ def way_out_of_box_to_better_mixture(
         if not try_fill_mixture_within_limit(mix, floor, top, arm, limit, above, b):
             continue
         for _ in range(12 + k):  # a few passes at a time: most ways are decided early
-            gap = pairwise_ascent_in_place(s, objective, b, floor, top, k, radius, slope_step, goal, 8)
+            gap = pairwise_ascent_in_place(s, objective, b, floor, top, s.segment_of, radius, slope_step, goal, 8)
             value = utility_bound(s, b, OPTIMISTIC)
             if value > least:
                 return way

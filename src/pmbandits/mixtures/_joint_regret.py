@@ -353,6 +353,7 @@ def maximise_joint_lead_in_place(
     """
     k = a.size
     floor, top, g, there, trial = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    one_segment = np.empty(0, np.int64)
     for i in range(k):
         floor[i], top[i] = (a[i], 1.0) if more[i] == 1.0 else (0.0, a[i])
     value = joint_lead_bound_and_gradient(
@@ -360,10 +361,10 @@ def maximise_joint_lead_in_place(
     )
     used = 1
     while True:
-        gap = frank_wolfe_gap(g, b, floor, top, k)
+        gap = frank_wolfe_gap(g, b, floor, top, one_segment)
         if value + gap <= stop_below or gap <= 0.02 * (value + gap) or used >= passes:
             return value, gap
-        i, j = steepest_pair_of_arms(g, b, floor, top, k)
+        i, j = steepest_pair_of_arms(g, b, floor, top, one_segment)
         if i < 0:
             return value, gap
         left, right = 0.0, min(top[i] - b[i], b[j] - floor[j])

@@ -22,12 +22,14 @@ from pmbandits.metrics.encoding import (
     one_family_value,
 )
 from pmbandits.mixtures._survival_table import ROUNDING_SHARE, utility_of_survival
+from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 
 UNREACHABLE_KL = 1e9  # no change is enough
 MAX_SEEN_STEPS = 64  # so many steps of a search are remembered
 MAX_CELLS_TO_ENUMERATE = 20  # so many places are tried one by one
 SEGMENT_PLACES = 5  # so many places are looked at in each half of a segment
+MIN_WEIGHT_OF_POINT_MASSES = 0.2  # an arm with less weight beside others is not tried as a point mass
 
 
 @shared("floats, ints, int, floats, float, float, float, float, floats -> two floats")
@@ -135,20 +137,28 @@ def argmax_knot(phi: FloatArray, at: IntArray, m: int) -> int:
     return top
 
 
-@step("floats, floats, floats, ints, int, float, floats -> float")
+@step("floats, float, int, float -> float")
+def pooled_share(rest: FloatArray, weight: float, c: int, share: float) -> float:
+    """The share of rewards above in cell c, of a distribution with a weight beside ``rest``; empty: of it alone."""
+    return share if rest.size == 0 else rest[c] + weight * share
+
+
+@step("floats, floats, floats, floats, float, ints, int, float, floats -> float")
 def fill_influence_at_knots(
-    h: FloatArray, knots: FloatArray, survival: FloatArray, at: IntArray, m: int, slope_step: float, phi: FloatArray
-) -> float:
+    h: FloatArray, knots: FloatArray, survival: FloatArray, rest: FloatArray, weight: float, at: IntArray, m: int,
+    slope_step: float, phi: FloatArray,
+) -> float:  # fmt: skip
     """Φ at m knots: the integral up to there of h' of the survival. Returns U_h of the distribution.
 
-    The share of rewards after the j-th of these knots is ``survival[j]``.
+    The share of rewards after the j-th of these knots is ``survival[j]``; beside a rest, that of :func:`pooled_share`.
     """
     phi[at[0]] = 0.0
     last, value, slope, alone = -1.0, 0.0, 0.0, is_multiple_of_one_family(h)
     total = knots[0] * h_value(h, 1.0)
     for j in range(m - 1):
-        if survival[j] != last:  # a distribution of few rewards has few levels
-            last = survival[j]
+        here = pooled_share(rest, weight, at[j], survival[j])
+        if here != last:  # a distribution of few rewards has few levels
+            last = here
             if alone:
                 value, slope = one_family_value(h, last), one_family_slope(h, last, slope_step)
             else:
@@ -192,12 +202,14 @@ def kl_at_part_of_segment(above: FloatArray, target: FloatArray, part: float) ->
     return total
 
 
-@shared("floats, floats, floats, floats, int, float, int, bool, float -> float")
+@shared("floats, floats, floats, floats, floats, float, int, float, int, bool, float -> float")
 def kl_along_segment(
     h: FloatArray,
     knots: FloatArray,
     above: FloatArray,
     other: FloatArray,
+    rest: FloatArray,
+    weight: float,
     n_knots: int,
     target_utility: float,
     point_mass_at: int,
@@ -220,7 +232,7 @@ def kl_along_segment(
         if hi == 0.0:  # not reached yet
             part = 1.0 / (1.0 + 8.0 ** (SEGMENT_PLACES - turn)) if turn < last else 1.0
         for c in range(cells):
-            survival[c] = above[c] + part * (target[c] - above[c])
+            survival[c] = pooled_share(rest, weight, c, above[c] + part * (target[c] - above[c]))
         if utility_of_survival(h, knots, survival, n_knots) >= target_utility:
             if hi == 0.0 and kl_at_part_of_segment(above, target, lo) >= stop_at:
                 return UNREACHABLE_KL
@@ -235,7 +247,8 @@ def kl_along_segment(
 
 
 @shared(
-    "floats, bool, floats, floats, floats, int, floats, ints, int, float, float, float, float, int -> float and int"
+    "floats, bool, floats, floats, floats, floats, float, int, floats, ints, int, float, float, float, float, int -> "
+    "float and int"
 )
 def kl_to_reach_utility(
     h: FloatArray,
@@ -243,6 +256,8 @@ def kl_to_reach_utility(
     knots: FloatArray,
     above: FloatArray,
     other: FloatArray,
+    rest: FloatArray,
+    weight: float,
     n_knots: int,
     share: FloatArray,
     place: IntArray,
@@ -261,6 +276,9 @@ def kl_to_reach_utility(
     distributions that reach the utility count. With few cells, or if nothing was found, the straight ways to the starts
     are tried too (for ``convex`` h only if their ends have enough utility). It ends when less than ``stop_at`` was
     found. Returns also the start that was best.
+
+    If ``rest`` is not empty, it is U_h of the distribution with this weight beside the rest (which has what is left of
+    1). The smaller the weight, the straighter U_h is, so that fewer point masses are tried.
     """
     if own_utility >= target_utility:
         return 0.0, 0
@@ -270,24 +288,28 @@ def kl_to_reach_utility(
     best, best_start = UNREACHABLE_KL, first
     few = cells <= MAX_CELLS_TO_ENUMERATE
     steps = 8 if not few else cells if convex else n_knots
+    if weight < MIN_WEIGHT_OF_POINT_MASSES:
+        steps = 0
     seen, count = np.empty((MAX_SEEN_STEPS, 3)), 0  # from which slopes it went on: their level and mean, and turns left
     for turn in range(-1, 2 + steps):
         start = turn if turn >= 0 else first
         if turn == first:
             continue
         point_mass_at = point_mass_knot(above, other, n_knots, start - 2) if start >= 2 else -1
-        if start == 1:
+        if start == 1 or rest.size > 0:
             m = n_knots
             for c in range(n_knots):
-                at[c], survival[c] = c, other[c]
+                at[c] = c
+                survival[c] = other[c] if start == 1 else above[c] if start == 0 else 1.0 if c < point_mass_at else 0.0
         else:
             m = fill_merged_support_knots(share, place, used, cells, point_mass_at, at, mass)
             for j in range(m - 1):
                 survival[j] = above[at[j]] if start == 0 else 1.0 if at[j] < point_mass_at else 0.0
         last = UNREACHABLE_KL
-        level = target_utility - fill_influence_at_knots(h, knots, survival, at, m, slope_step, phi)
+        level = target_utility - fill_influence_at_knots(h, knots, survival, rest, weight, at, m, slope_step, phi)
         reached = level <= 0.0
         for left_over in range(5 if start < 2 else 2, -1, -1):
+            level /= weight
             for j in range(m - 1):
                 level += (phi[at[j + 1]] - phi[at[j]]) * survival[j]
             top, mean, known = argmax_knot(phi, at, m), 0.0, False
@@ -305,13 +327,21 @@ def kl_to_reach_utility(
             for j in range(used):
                 changed[j] = share[j] / max(1.0 - nu * (phi[place[j]] - level), 1e-12)
                 total += changed[j]
-            rest, total, before = max(1.0 - total, 0.0), max(total, 1.0), level
-            m = fill_merged_support_knots(changed, place, used, cells, top, at, mass)
+            added, total, before = max(1.0 - total, 0.0), max(total, 1.0), level
+            if rest.size == 0:
+                m = fill_merged_support_knots(changed, place, used, cells, top, at, mass)
+            else:
+                m = n_knots
+                fill_array_with(mass, 0.0)
+                for c in range(n_knots):
+                    at[c] = c
+                for j in range(used):
+                    mass[place[j]] = changed[j]
             left = 1.0
             for j in range(m - 1):
-                left -= (mass[j] + rest if at[j] == top else mass[j]) / total
+                left -= (mass[j] + added if at[j] == top else mass[j]) / total
                 survival[j] = min(max(left, 0.0), 1.0)
-            level = target_utility - fill_influence_at_knots(h, knots, survival, at, m, slope_step, phi)
+            level = target_utility - fill_influence_at_knots(h, knots, survival, rest, weight, at, m, slope_step, phi)
             if level <= 1e-2 * (target_utility - own_utility):
                 if found < best:
                     best, best_start = found, start
@@ -323,7 +353,9 @@ def kl_to_reach_utility(
                 count += 1
         if best >= stop_at and (reached or not convex) and (few or (reached and best >= UNREACHABLE_KL)):
             ends = convex or not few
-            found = kl_along_segment(h, knots, above, other, n_knots, target_utility, point_mass_at, ends, best)
+            found = kl_along_segment(
+                h, knots, above, other, rest, weight, n_knots, target_utility, point_mass_at, ends, best
+            )
             if found < best:
                 best, best_start = found, start
         if best < stop_at:

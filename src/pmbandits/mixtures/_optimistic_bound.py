@@ -111,7 +111,7 @@ def maximise_in_place_with_certificate(s: State, a: FloatArray) -> float:
     k, objective = s.n_arms, objective_of_largest_utility_in_sets(s)
     maximise_objective_in_place(s, objective, a, np.zeros(k), np.ones(k), s.radius)
     return pairwise_ascent_in_place(
-        s, objective, a, np.zeros(k), np.ones(k), k, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1
+        s, objective, a, np.zeros(k), np.ones(k), s.segment_of, s.radius, CERTIFICATE_SLOPE_STEP, np.inf, 1
     )
 
 

@@ -6,7 +6,7 @@ better than a by more than ⟨g, b − a⟩, and the largest of that over all al
 arm with the least slope to the one with the greatest, as far as that helps, until the gap is small.
 
 The objective is the address of a kernel that writes the slopes, so a policy compiles the one that it uses only. What is
-allowed is a box around the simplex, or around each of several simplices side by side (segments), or what limits on
+allowed is a box around the simplex, or around a product of simplices (segments, ``_segments.py``), or what limits on
 several arms leave. There a vertex takes the place of an arm: the best one is found by a linear program, and those that
 were found are kept as long as they have weight.
 
@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, sort_pool
 from pmbandits.estimates._utility import fill_influence_moments
 from pmbandits.metrics.encoding import h_max, h_min
@@ -34,6 +34,7 @@ from pmbandits.mixtures._constraints import (
     shrink_box_to_limits_in_place,
 )
 from pmbandits.mixtures._index import dot
+from pmbandits.mixtures._segments import end_of_segment
 from pmbandits.state.arrays import copy_numbers_into, fill_array_with
 from pmbandits.state.linking import make_caller, make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
@@ -56,33 +57,41 @@ def fill_utility_gradient(s: State, a: FloatArray, radius: FloatArray, slope_ste
 empirical_utility = make_pointer_getter(fill_utility_gradient)
 
 
-@step("floats, floats, floats, floats, int -> float")
-def frank_wolfe_gap(gradient: FloatArray, a: FloatArray, low: FloatArray, high: FloatArray, segment_size: int) -> float:
-    """The Frank–Wolfe gap: the largest ⟨g, b − a⟩ over b between low and high; each segment of b adds up to 1."""
-    b, total = np.empty(a.size), 0.0
-    for start in range(0, a.size, segment_size):
-        end = start + segment_size
-        fill_linear_maximiser_in_box(gradient[start:end], low[start:end], high[start:end], b[start:end])
+@step("floats, floats, floats, floats, ints -> float")
+def frank_wolfe_gap(
+    gradient: FloatArray, a: FloatArray, low: FloatArray, high: FloatArray, segment_of: IntArray
+) -> float:
+    """The Frank–Wolfe gap: the largest ⟨g, b − a⟩ over b between low and high with the same sum in each segment."""
+    b, total, start = np.empty(a.size), 0.0, 0
+    while start < a.size:
+        end, weight = end_of_segment(segment_of, start, a.size), 1.0
+        if end - start < a.size:
+            weight = 0.0
+            for i in range(start, end):
+                weight += a[i]
+        fill_linear_maximiser_in_box(gradient[start:end], low[start:end], high[start:end], weight, b[start:end])
+        start = end
     for i in range(a.size):
         total += gradient[i] * (b[i] - a[i])
     return max(total, 0.0)
 
 
-@step("floats, floats, floats, floats, int -> two ints")
+@step("floats, floats, floats, floats, ints -> two ints")
 def steepest_pair_of_arms(
-    gradient: FloatArray, a: FloatArray, low: FloatArray, high: FloatArray, segment_size: int
+    gradient: FloatArray, a: FloatArray, low: FloatArray, high: FloatArray, segment_of: IntArray
 ) -> tuple[int, int]:
     """The two arms of one segment between which a move of weight gains the most: to, and from; −1 if none does."""
-    to, away, lead = -1, -1, 0.0
-    for start in range(0, a.size, segment_size):
-        i, j = -1, -1
-        for m in range(start, start + segment_size):
+    to, away, lead, start = -1, -1, 0.0, 0
+    while start < a.size:
+        i, j, end = -1, -1, end_of_segment(segment_of, start, a.size)
+        for m in range(start, end):
             if a[m] < high[m] and (i < 0 or gradient[m] > gradient[i]):
                 i = m
             if a[m] > low[m] and (j < 0 or gradient[m] < gradient[j]):
                 j = m
         if i >= 0 and j >= 0 and gradient[i] - gradient[j] > lead:
             to, away, lead = i, j, gradient[i] - gradient[j]
+        start = end
     return to, away
 
 
@@ -196,14 +205,14 @@ def ascend_in_place_within_joint_limits(
         copy_numbers_into(gradient, end_gradient)
 
 
-@shared("state, int, floats, floats, floats, int, floats, float, float, int -> float")
+@shared("state, int, floats, floats, floats, ints, floats, float, float, int -> float")
 def pairwise_ascent_in_place(
     s: State,
     objective: int,
     a: FloatArray,
     low: FloatArray,
     high: FloatArray,
-    segment_size: int,
+    segment_of: IntArray,
     radius: FloatArray,
     slope_step: float,
     goal: float,
@@ -211,10 +220,10 @@ def pairwise_ascent_in_place(
 ) -> float:
     """Improve the mixture a in place, within low ≤ a ≤ high, until the gap is at most the goal; returns the gap.
 
-    ``a`` has ``segment_size`` arms for each segment, and adds up to 1 in each. Weight moves from arm to arm; after
-    every two moves, along what they added up to, as far as that helps (parallel tangents: where the objective is a long
-    ridge, single moves would zigzag). At most about ``most`` passes. Where shares are limited, it is within the limits,
-    too, and the gap is to the best mixture that keeps them.
+    ``segment_of`` has the segment of each arm, and is empty if there are none. Weight moves from arm to arm of a
+    segment, so that its sum stays; after every two moves, along what they added up to, as far as that helps (parallel
+    tangents: where the objective is a long ridge, single moves would zigzag). At most about ``most`` passes. Where
+    shares are limited, it is within the limits, too, and the gap is to the best mixture that keeps them.
     """
     if s.n_limit_rows > 0:
         return ascend_in_place_within_joint_limits(s, objective, a, radius, slope_step, goal, most)
@@ -227,7 +236,7 @@ def pairwise_ascent_in_place(
     call_gradient(objective, s, a, radius, slope_step, gradient)
     passes, stride, moves = 1, 1.0, 0
     while True:
-        gap = frank_wolfe_gap(gradient, a, low, high, segment_size)
+        gap = frank_wolfe_gap(gradient, a, low, high, segment_of)
         if gap <= goal or passes >= most:
             return gap
         max_step, lead, first = np.inf, 0.0, 1.0
@@ -241,7 +250,7 @@ def pairwise_ascent_in_place(
             lead = dot(gradient, direction)
         pair = not (lead > 0.0 and max_step > 0.0)
         if pair:
-            i, j = steepest_pair_of_arms(gradient, a, low, high, segment_size)
+            i, j = steepest_pair_of_arms(gradient, a, low, high, segment_of)
             if i < 0:
                 return gap
             fill_array_with(direction, 0.0)
@@ -291,8 +300,8 @@ def maximise_objective_in_place(
 ) -> float:
     """Maximise the objective in place; returns the gap. If kinks of h stall it, smooth h first, then retry."""
     slope_step, goal, k = grain(s), gap_at_which_to_stop(s), a.size
-    gap = pairwise_ascent_in_place(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
+    gap = pairwise_ascent_in_place(s, objective, a, low, high, s.segment_of, radius, slope_step, goal, 40 + 2 * k)
     if gap > goal:
-        pairwise_ascent_in_place(s, objective, a, low, high, k, radius, 0.1, goal, 40 + 2 * k)
-        gap = pairwise_ascent_in_place(s, objective, a, low, high, k, radius, slope_step, goal, 40 + 2 * k)
+        pairwise_ascent_in_place(s, objective, a, low, high, s.segment_of, radius, 0.1, goal, 40 + 2 * k)
+        gap = pairwise_ascent_in_place(s, objective, a, low, high, s.segment_of, radius, slope_step, goal, 40 + 2 * k)
     return gap

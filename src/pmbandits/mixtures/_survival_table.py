@@ -18,7 +18,8 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE
 from pmbandits.estimates._rewards import SAMPLES, n_pooled_values, n_rewards_of_pooled_value, sort_pool
 from pmbandits.metrics.encoding import h_slope, h_value, is_multiple_of_one_family, one_family_slope
 from pmbandits.mixtures._pairwise_ascent import GRADIENT, VALUE, pairwise_ascent_in_place
-from pmbandits.state.arrays import copy_numbers_into
+from pmbandits.mixtures._segments import end_of_segment, segment_number
+from pmbandits.state.arrays import copy_numbers_into, fill_array_with
 from pmbandits.state.linking import make_pointer_getter, shared, step
 from pmbandits.state.numba_types import State
 
@@ -117,6 +118,10 @@ def write_survival_row(s: State, i: int) -> None:
     On entry ``row_share`` has numbers of rewards. The utility is left out if h is concave.
     """
     row, place, share, knots = s.survival_rows[i], s.row_knots[i], s.row_weights[i], s.knots
+    if s.n_rewards[i] == 0:  # of a segment that is not open yet
+        fill_array_with(row, 0.0)
+        s.row_n_rewards[i], s.row_size[i], s.row_variance[i], s.row_utility[i] = 0, 0, 0.0, 0.0
+        return
     cells, inverse, needs_utility = s.n_knots - 1, 1.0 / s.n_rewards[i], s.metric_shape != CONCAVE
     left, used, start, mean, square = float(s.n_rewards[i]), 0, 0, 0.0, 0.0
     level = left * inverse
@@ -355,7 +360,8 @@ def pairwise_ascent_in_place_on_table(
     """Concave h: improve the mixture a in place, within a ≥ low, until no mixture is better by more than the goal.
 
     Returns by how much another can be better at most (the gap). Weight moves from the arm with the least slope to the
-    one with the greatest, among those that have weight; after that, an arm without weight may enter.
+    one with the greatest, among those of a segment that have weight: in the segment that lacks the most. After that, in
+    each segment an arm without weight may enter.
     """
     k, cells = s.n_arms, s.n_knots - 1
     above, direction, weighted = np.empty(cells), np.empty(cells), np.empty(cells)
@@ -365,39 +371,50 @@ def pairwise_ascent_in_place_on_table(
     for _ in range(most):
         fill_mixture_survival_on_table(s, a, above)
         fill_h_slopes_by_cell(s, above, slope_step, h_slopes, weighted)
-        to = 0
-        for i in range(k):
-            slope[i] = slope_towards_arm(s, weighted, i)
-            to = i if slope[i] > slope[to] else to
-        gap = 0.0
-        for i in range(k):
-            gap += (a[i] - low[i]) * (slope[to] - slope[i])
-            active[i] = 1.0 if a[i] > low[i] or i == to else 0.0
+        gap, start = 0.0, 0
+        while start < k:
+            end, to = end_of_segment(s.segment_of, start, k), start
+            for i in range(start, end):
+                slope[i] = slope_towards_arm(s, weighted, i)
+                to = i if slope[i] > slope[to] else to
+            for i in range(start, end):
+                gap += (a[i] - low[i]) * (slope[to] - slope[i])
+                active[i] = 1.0 if a[i] > low[i] or i == to else 0.0
+            start = end
         if gap <= goal:
             break
         moved = False
         for inner in range(200):
-            best, worst = -1, -1
-            for i in range(k):
-                if active[i] > 0.0:
-                    if inner > 0:
-                        slope[i] = slope_towards_arm(s, weighted, i)
-                    if best < 0 or slope[i] > slope[best]:
-                        best = i
-                    if a[i] > low[i] and (worst < 0 or slope[i] < slope[worst]):
-                        worst = i
-            inside = 0.0
-            for i in range(k):
-                if active[i] > 0.0:
-                    inside += (a[i] - low[i]) * (slope[best] - slope[i])
+            best, worst, lead, inside, start = -1, -1, -1.0, 0.0, 0
+            while start < k:
+                end, top, bottom = end_of_segment(s.segment_of, start, k), -1, -1
+                for i in range(start, end):
+                    if active[i] > 0.0:
+                        if inner > 0:
+                            slope[i] = slope_towards_arm(s, weighted, i)
+                        if top < 0 or slope[i] > slope[top]:
+                            top = i
+                        if a[i] > low[i] and (bottom < 0 or slope[i] < slope[bottom]):
+                            bottom = i
+                lack = 0.0
+                for i in range(start, end):
+                    if active[i] > 0.0:
+                        lack += (a[i] - low[i]) * (slope[top] - slope[i])
+                inside += lack
+                if lack > lead:
+                    best, worst, lead = top, bottom, lack
+                start = end
             if best == worst or worst < 0 or inside <= 0.5 * goal:
                 break
             for c in range(cells):
                 direction[c] = s.survival_rows[best, c] - s.survival_rows[worst, c]
             max_step = a[worst] - low[worst]
             step_length = line_search_on_table(s, above, direction, max_step, slope_step, h_slopes, spare)
-            if step_length <= 0.0:
-                break
+            if step_length <= 0.0:  # a corner: nothing to gain here; perhaps in another segment
+                for i in range(k):
+                    if segment_number(s, i) == segment_number(s, best):
+                        active[i] = 0.0
+                continue
             moved = True
             a[best] += step_length
             a[worst] = low[worst] if step_length >= max_step else a[worst] - step_length
@@ -417,7 +434,7 @@ def ascend_in_place_on_table(
     if s.n_limited > 0:
         k = s.n_arms
         return pairwise_ascent_in_place(
-            s, table_utility(), a, low.copy(), np.ones(k), k, low, slope_step, goal, 5 * most
+            s, table_utility(), a, low.copy(), np.ones(k), s.segment_of, low, slope_step, goal, 5 * most
         )
     return pairwise_ascent_in_place_on_table(s, a, low, slope_step, goal, most)
 

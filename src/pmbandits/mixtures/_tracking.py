@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from pmbandits._validation import FloatArray
+from pmbandits.mixtures._constraint_tracking import is_arriving
 from pmbandits.mixtures._constraints import make_feasible_start_in_place
 from pmbandits.mixtures._index import TIE
 from pmbandits.state.linking import step
@@ -15,10 +16,10 @@ from pmbandits.state.numba_types import State
 
 @step("state -> int")
 def fewest(s: State) -> int:
-    """The arm with the fewest pulls (the first of equals)."""
-    arm = 0
-    for i in range(1, s.n_arms):
-        if s.pulls[i] < s.pulls[arm]:
+    """The arm with the fewest pulls (the first of equals); with segments, of the one that arrives."""
+    arm = -1
+    for i in range(s.n_arms):
+        if is_arriving(s, i) and (arm < 0 or s.pulls[i] < s.pulls[arm]):
             arm = i
     return arm
 

@@ -23,8 +23,17 @@ from pmbandits.mixtures._kl_inf import (
     kl_to_reach_utility,
     range_of_means_with_utility,
 )
+from pmbandits.mixtures._segments import (
+    columns_of_segment,
+    end_of_segment,
+    have_all_paid,
+    n_elapsed_rounds_of_columns,
+    segment_number,
+    weight_of_columns,
+)
 from pmbandits.mixtures._survival_table import (
     fill_h_slopes_by_cell,
+    fill_mixture_survival_on_table,
     knot_cell_of,
     slope_towards_arm,
     utility_of_survival,
@@ -43,20 +52,21 @@ FLAT = 1e-12  # slopes closer than this, relative, are equal
 ROUNDING = 1e-13  # a part of the largest utility that is rounding
 
 unpack = state(
-    window_end=int,  # the round at which to look again
-    next_look=int,  # or the number of rewards
+    next_look=int,  # the number of rewards at which to look again
     looked=int,  # rewards at the last look
-    level=float,  # λ, the slope that an arm needs to deserve a place
     top=float,  # the largest Φ on the support
     worth=float,  # the utility of what is played
     steep=float,  # 0/1 rewards: the slope of h at the mean of what is played
     first_good=float,  # convex h: the least mean with the utility of what is played; neither: see ``_index``
     last_good=float,  # and the largest
-    threshold=float,  # log(n*/K): arms with a smaller index are tried
     pad=float,  # without ends of the support: how far beyond all rewards they are taken to be
     within=float,  # the variance of rewards around the mean of their arm, of all arms together
     sigma=float,  # σ of sub-Gaussian rewards; 0 for others
     caution=float,  # what rewards count that would lie where the arm has not been seen to reach
+    # For each segment: the arrivals at which to look again (0: not open); then the round of all. Without: the round.
+    window_end=own_field(int, "n_segments + 1", "saved"),
+    level=own_field(float, "n_segments + 1", "saved"),  # λ, the slope that an arm of the segment needs for a place
+    threshold=own_field(float, "n_segments + 1", "saved", "any"),  # log(n*/K): arms with a smaller index are tried
     # At the knots of the survival table: the survival of what is played, Φ, and working space.
     played_survival=own_field(float, "knot_capacity", "saved", "0 … 1"),
     phi=own_field(float, "knot_capacity", "saved"),
@@ -92,8 +102,10 @@ def slope_step_of_requirements(s: State) -> float:
 
 @step("state, int, int -> float")
 def chord_share(s: State, i: int, turn: int) -> float:
-    """A share of arm i: ½, ⅛, … and then the share that it has had so far, which no rule can undo."""
-    return min(max(n_pulls_or_rewards(s, i) / n_elapsed_rounds(s), 0.5 * 0.25**turn), 1.0)
+    """A share of arm i: ½, ⅛, … of its segment, and then the share that it has had so far, which no rule can undo."""
+    start, end = columns_of_segment(s, segment_number(s, i))
+    n, weight = n_elapsed_rounds_of_columns(s, start, end), weight_of_columns(s, s.mix, start, end)
+    return weight * min(max(n_pulls_or_rewards(s, i) / n, 0.5 * 0.25**turn), 1.0)
 
 
 @shared("state, floats -> none", unpack)
@@ -152,7 +164,7 @@ def max_reachable_influence(s: State, i: int) -> float:
 @step("state, int -> float", unpack)
 def required_slope(s: State, i: int) -> float:
     """The slope that arm i needs to deserve a place (for 0/1 rewards: the mean)."""
-    return s.level if s.n_limited == 0 else s.required_slope[i]
+    return s.level[segment_number(s, i)] if s.n_limited == 0 else s.required_slope[i]
 
 
 @step("state, int -> float", unpack)
@@ -170,7 +182,7 @@ def kl_to_deserve_place(s: State, i: int) -> float:
     if s.storage_mode == BINARY:
         return bernoulli_kl_to_deserve_place(s, i)
     n = float(n_pulls_or_rewards(s, i))
-    need = max(s.threshold - math.log(n), 0.0) / n
+    need = max(s.threshold[segment_number(s, i)] - math.log(n), 0.0) / n
     if s.metric_shape == CONCAVE:
         least = kl_to_required_slope(s, i, need)
         if s.sigma > 0.0 and (least >= UNREACHABLE_KL or 0.0 < least < need):
@@ -185,23 +197,39 @@ def kl_to_deserve_place(s: State, i: int) -> float:
     return least if least < need else min(least, kl_to_required_utility(s, i, need))
 
 
+@shared("state, int, floats -> none", unpack)
+def fill_segment_survival(s: State, segment: int, out: FloatArray) -> None:
+    """The survival of what is played in a segment, into ``out``."""
+    cells = s.n_knots - 1
+    if s.n_segments <= 1:
+        for c in range(cells):
+            out[c] = s.played_survival[c]
+        return
+    start, end = columns_of_segment(s, segment)
+    weights, total = np.zeros(s.n_arms), weight_of_columns(s, s.mix, start, end)
+    for i in range(start, end):
+        weights[i] = s.mix[i] / total
+    fill_mixture_survival_on_table(s, weights, out)
+
+
 @shared("state, int -> none", unpack)
 def set_requirements_by_chord(s: State, i: int) -> None:
     """Neither shape: Φ and λ for a mixture to become better that has a little more of arm i than the arm had so far.
 
-    The mixture is that of what is played and arm i, at the share w that the arm has had. Φ is taken there, and λ is
-    the slope towards the arm plus what the mixture lacks, divided by w.
+    The mixture is that of what is played and arm i (in place of others of its segment), at the share w that the arm has
+    had. Φ is taken there, and λ is the slope towards the arm plus what the mixture lacks, divided by w.
     """
     cells, share = s.n_knots - 1, chord_share(s, i, 64)
-    above, steep = np.empty(cells), np.empty(s.n_knots)
+    above, own, steep = np.empty(cells), np.empty(cells), np.empty(s.n_knots)
+    fill_segment_survival(s, segment_number(s, i), own)
     for c in range(cells):
-        above[c] = s.played_survival[c] + share * (s.survival_rows[i, c] - s.played_survival[c])
+        above[c] = s.played_survival[c] + share * (s.survival_rows[i, c] - own[c])
     lack = s.worth - utility_of_survival(s.h, s.knots, above, s.n_knots)
     if abs(lack) <= ROUNDING * utility_scale_of_table(s):
         lack = 0.0
     fill_h_slopes_by_cell(s, above, slope_step_of_requirements(s), s.knot_scratch, steep)
     fill_influence(s, steep)
-    s.level = slope_towards_arm(s, steep, i) + lack / share
+    s.level[segment_number(s, i)] = slope_towards_arm(s, steep, i) + lack / share
     s.kl_inf_root[i] = -1.0
 
 
@@ -212,7 +240,7 @@ def bernoulli_kl_to_deserve_place(s: State, i: int) -> float:
         mean = s.played_survival[0]
         if h_value(s.h, min(mean + slope_step_of_requirements(s), 1.0)) == h_value(s.h, mean):
             return UNREACHABLE_KL  # a flat part, and not just a peak: no mean is better
-    if s.metric_shape != CONCAVE and s.metric_shape != CONVEX and s.n_limited == 0:
+    if s.metric_shape != CONCAVE and s.n_limited == 0 and (s.metric_shape != CONVEX or s.n_segments > 1):
         return bernoulli_kl_by_chord(s, i)
     level, worth, first, last = required_slope(s, i), required_utility(s, i), s.first_good, s.last_good
     if s.n_limited > 0 and s.metric_shape != CONCAVE:
@@ -225,17 +253,41 @@ def bernoulli_kl_by_chord(s: State, i: int) -> float:
     """Neither shape, 0/1 rewards: the least relative entropy to a mean with which some mixture would be better.
 
     Such a mean lies at or beyond ``first_good`` or ``last_good``, the nearest means on either side of what is played
-    that have more utility.
+    that have more utility. With segments these are means of all together, where the other segments have their least or
+    their largest mean.
     """
-    p = share_of_ones(s, i)
-    if p <= s.first_good or p >= s.last_good:
+    p, first, last = share_of_ones(s, i), s.first_good, s.last_good
+    if s.n_segments > 1:
+        first, last = good_means_of_column(s, i)
+    if p <= first or p >= last:
         return 0.0
     least = UNREACHABLE_KL
-    if s.first_good >= 0.0:
-        least = bernoulli_kl_also_at_0_and_1(p, s.first_good)
-    if s.last_good <= 1.0:
-        least = min(least, bernoulli_kl_also_at_0_and_1(p, s.last_good))
+    if first >= 0.0:
+        least = bernoulli_kl_also_at_0_and_1(p, first)
+    if last <= 1.0:
+        least = min(least, bernoulli_kl_also_at_0_and_1(p, last))
     return least
+
+
+@step("state, int -> two floats", unpack)
+def good_means_of_column(s: State, i: int) -> tuple[float, float]:
+    """0/1 rewards: with which means of column i all together could have a mean of at most first_good, or last_good."""
+    least, most, own, start = 0.0, 0.0, 1.0, 0
+    while start < s.n_arms:
+        end = end_of_segment(s.segment_of, start, s.n_arms)
+        low, high, total = 1.0, 0.0, weight_of_columns(s, s.mix, start, end)
+        for j in range(start, end):
+            low, high = min(low, share_of_ones(s, j)), max(high, share_of_ones(s, j))
+        if s.segment_of[start] == s.segment_of[i]:
+            own = total
+        elif have_all_paid(s, start, end):
+            least, most = least + total * low, most + total * high
+        else:
+            for j in range(start, end):
+                least, most = least + s.mix[j] * share_of_ones(s, j), most + s.mix[j] * share_of_ones(s, j)
+        start = end
+    first = (s.first_good - least) / own if s.first_good >= 0.0 else -1.0
+    return first, (s.last_good - most) / own if s.last_good <= 1.0 else 2.0
 
 
 @shared("state, int, float -> float", unpack)
@@ -328,46 +380,69 @@ def kl_to_shift_mean(s: State, i: int) -> float:
     return 0.5 * (hi / s.sigma) ** 2
 
 
-@step("state, int, float, float -> float and int", unpack)
-def search_kl_to_reach_utility(s: State, i: int, worth: float, need: float) -> tuple[float, int]:
+@step("state, int, float, float, floats, float, floats, float -> float and int", unpack)
+def search_kl_to_reach_utility(
+    s: State, i: int, own: float, worth: float, rest: FloatArray, weight: float, other: FloatArray, need: float
+) -> tuple[float, int]:
     """The least relative entropy for an arm's row to reach a utility, and the start that was best."""
     share, place, used, slope_step = s.row_weights[i], s.row_knots[i], s.row_size[i], vet_slope_step(s)
-    own, row, played, first = s.row_utility[i], s.survival_rows[i], s.played_survival, s.kl_inf_start_knot[i]
-    convex = s.metric_shape == CONVEX
+    row, first, convex = s.survival_rows[i], s.kl_inf_start_knot[i], s.metric_shape == CONVEX
     return kl_to_reach_utility(
-        s.h, convex, s.knots, row, played, s.n_knots, share, place, used, own, worth, slope_step, need, first
-    )
+        s.h, convex, s.knots, row, other, rest, weight, s.n_knots, share, place, used, own, worth, slope_step, need,
+        first,
+    )  # fmt: skip
 
 
 @shared("state, int, float -> float", unpack)
 def kl_to_required_utility(s: State, i: int, need: float) -> float:
-    """The least relative entropy for an arm by itself to reach the utility of what is played.
+    """The least relative entropy for an arm alone (in its segment) to reach the utility of what is played."""
+    if s.n_segments <= 1:
+        nothing = np.empty(0)
+        return kl_to_required_utility_beside(s, i, s.row_utility[i], nothing, 1.0, s.played_survival, need)
+    start, end = columns_of_segment(s, s.segment_of[i])
+    weight, cells = weight_of_columns(s, s.mix, start, end), s.n_knots - 1
+    other, rest, pooled = np.zeros(s.n_knots), np.zeros(s.n_knots), np.empty(cells)
+    fill_segment_survival(s, s.segment_of[i], other)
+    for c in range(cells):
+        rest[c] = max(s.played_survival[c] - weight * other[c], 0.0)
+        pooled[c] = rest[c] + weight * s.survival_rows[i, c]
+    own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
+    return kl_to_required_utility_beside(s, i, own, rest, weight, other, need)
+
+
+@shared("state, int, float, floats, float, floats, float -> float", unpack)
+def kl_to_required_utility_beside(
+    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, need: float
+) -> float:
+    """The least relative entropy for arm i with a weight, beside the rest, to reach the utility of what is played.
+
+    With the distribution that it has, that utility is ``own``. ``other`` is what is played in its place.
 
     The more is played, the further. So if the arm is far enough, that is remembered, from a little less than what is
     played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
-    played has less utility than that, or more is needed.
+    played has less utility than that, or more is needed. With segments, utilities are remembered less ``own``.
     """
-    own, played = s.row_utility[i], required_utility(s, i)
+    played, base = required_utility(s, i), own if s.n_segments > 1 else 0.0
     if (
         s.kl_inf_bound_n_rewards[i] == s.n_rewards[i]
-        and played >= s.kl_inf_bound_utility[i]
+        and played - base >= s.kl_inf_bound_utility[i]
         and s.kl_inf_lower_bound[i] >= need
     ):
         return s.kl_inf_lower_bound[i]
     goal = played
     if own >= goal:
         return 0.0
-    divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, goal, need)
+    divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, own, goal, rest, weight, other, need)
     if divergence < need:
         return divergence
     # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
     goal -= 0.5 * (1.0 - math.sqrt(need / divergence)) * (goal - own)
-    less, start = search_kl_to_reach_utility(s, i, goal, need)
+    less, start = search_kl_to_reach_utility(s, i, own, goal, rest, weight, other, need)
     s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
     if less >= need:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal, less, start
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal - base, less, start
     else:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = played, divergence
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = played - base, divergence
     return divergence
 
 
@@ -376,6 +451,6 @@ def update_vet_index(s: State, i: int) -> float:
     """Update the index of an arm, n·D + log n, in ``s.vet_index``. Returns D."""
     n = float(n_pulls_or_rewards(s, i))
     s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
-    divergence = kl_to_deserve_place(s, i) if math.log(n) < s.threshold else np.inf
+    divergence = kl_to_deserve_place(s, i) if math.log(n) < s.threshold[segment_number(s, i)] else np.inf
     s.vet_index[i] = n * divergence + math.log(n)
     return divergence

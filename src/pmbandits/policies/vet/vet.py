@@ -9,13 +9,14 @@ from pmbandits.engine.plan import Setup
 from pmbandits.estimates._rewards import SAMPLES
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._certifying import arm_to_certify_if_due
-from pmbandits.mixtures._index import ready
 from pmbandits.mixtures._kl_inf import UNREACHABLE_KL
 from pmbandits.mixtures._tracking import fewest, pull
 from pmbandits.policies.track import TrackingPolicy
 from pmbandits.policies.vet._index import unpack
 from pmbandits.policies.vet._kernels import (
     arm_to_retry_or_furthest_behind,
+    is_a_segment_open,
+    is_arriving_segment_open,
     update_decisions_if_due,
     update_mixture_shares_and_indices,
 )
@@ -30,7 +31,7 @@ FEW_ATOMS = 20  # up to so many values of rewards, each is taken to be as likely
 def choose(memory: int) -> int:
     """Try an arm that is left out and not ruled out yet, else pull the one furthest behind its share."""
     s = unpack(memory)
-    if not ready(s):
+    if not is_arriving_segment_open(s):
         return pull(s, fewest(s))
     update_decisions_if_due(s)
     return pull(s, arm_to_retry_or_furthest_behind(s))
@@ -40,7 +41,7 @@ def choose(memory: int) -> int:
 def choose_certifying(memory: int) -> int:
     """As ``choose``, but a share of the pulls is for certifying."""
     s = unpack(memory)
-    if not ready(s):
+    if not is_arriving_segment_open(s):
         return pull(s, fewest(s))
     update_decisions_if_due(s)
     arm = arm_to_certify_if_due(s)
@@ -51,7 +52,7 @@ def choose_certifying(memory: int) -> int:
 def update(memory: int) -> None:
     """Update the mixture with the newest rewards."""
     s = unpack(memory)
-    if s.dirty == 1 and ready(s) and s.rewards >= s.next_look:
+    if s.dirty == 1 and s.rewards >= s.next_look and is_a_segment_open(s):
         update_mixture_shares_and_indices(s)
 
 
@@ -156,8 +157,8 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
 
     @staticmethod
     def adjust_after_forgetting(memory: Memory) -> None:
-        memory.n_knots = memory.window_end = memory.next_look = memory.looked = 0  # it looks anew
-        memory.left_out[:] = memory.vetted_pulls[:] = memory.vetted_n_rewards[:] = 0
+        memory.n_knots = memory.next_look = memory.looked = 0  # it looks anew
+        memory.window_end[:] = memory.left_out[:] = memory.vetted_pulls[:] = memory.vetted_n_rewards[:] = 0
 
     def holds_together(self, memory: Memory) -> bool:
         m, n = memory, memory.n_knots
@@ -169,10 +170,11 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
             ends = m.points
         return bool(
             2 <= n <= m.knot_capacity
-            and m.n_rewards.min() > 0
+            and (m.n_rewards.min() > 0 or m.n_segments > 1)
             and (np.diff(knots) >= 0.0).all()
             and (m.bounded == 0 or np.array_equal(knots if m.storage_mode != SAMPLES else knots[[0, -1]], ends))
-            and 0 <= m.window_end <= m.t + max(1, m.t // 100)
+            and m.window_end.min() >= 0
+            and m.window_end.max() <= m.t + max(1, m.t // 100)
             and 0 <= m.next_look <= m.rewards + max(1, m.rewards // 100)
             and 0 <= m.looked <= m.rewards
             and abs(float(m.target_shares.sum()) - 1.0) < 1e-6
@@ -183,14 +185,21 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
         memory = self._memory
         if not memory.n_knots:
             return "" if memory.n_rewards.all() else "Not every arm has a reward yet, so the arms are pulled in turn."
-        index, threshold, left = memory.vet_index, memory.threshold, np.flatnonzero(memory.left_out)
+        segment = int(memory.segment_of[arm]) if memory.n_segments else 0
+        same = memory.segment_of == segment if memory.n_segments else np.ones(memory.n_arms, bool)
+        index, threshold, left = (
+            memory.vet_index,
+            float(memory.threshold[segment]),
+            np.flatnonzero(memory.left_out * same),
+        )
         if memory.left_out[arm] == 1:
             return (
                 f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
                 f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
-        behind = memory.target_shares[arm] * memory.window_end - (memory.pulls[arm] - 1)
-        end = self._clock_start_round + memory.window_end
+        share = memory.target_shares[arm] / (memory.target_shares[same].sum() if memory.n_segments > 1 else 1.0)
+        behind = share * memory.window_end[segment] - (memory.pulls[arm] - 1)
+        end = self._clock_start_round + int(memory.window_end[-1])
         text = f"It is {round(behind, 1) + 0.0:.1f} pulls behind the share that it should have by round {end:,}."
         if not left.size:
             return f"{text} No arm is left out of the mixture."
