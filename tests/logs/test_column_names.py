@@ -12,7 +12,8 @@ from pmbandits.logs.column_names import is_time_without_direction, may_name_rewa
              "arrDelay", "Versandkosten", "Bearbeitungszeit (h)", "error_rate", "Verspätung",
              "Delivery days", "Delivery time (days)", "delivery_time_days", "days late", "days to deliver",
              "Turnaround", "turnaround time (working days)", "repair hours", "time to resolution", "avg delay minutes",
-             "Liefertage", "Lieferzeit in Tagen", "Reparaturstunden"],
+             "Liefertage", "Lieferzeit in Tagen", "Reparaturstunden", "pain_score_week8", "symptom score",
+             "error rate (%)"],
 )  # fmt: skip
 def test_names_of_what_is_to_be_kept_small(name: str) -> None:
     assert sounds_like_loss(name) and may_name_reward(name)
@@ -20,10 +21,15 @@ def test_names_of_what_is_to_be_kept_small(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name", ["Umsatz", "revenue", "survival time", "Laufzeit", "score", "time", "y", "", "days", "time to relapse",
-             "days since incident", "hours worked", "sales per day"],
+             "days since incident", "hours worked", "sales per day", "response rate", "quality of life score"],
 )  # fmt: skip
 def test_names_that_say_no_such_thing(name: str) -> None:
     assert not sounds_like_loss(name)
+
+
+@pytest.mark.parametrize("name", ["order_value", "revenue_last_year", "score_week8"])
+def test_a_result_of_a_time_or_an_order_is_one(name: str) -> None:
+    assert may_name_reward(name)
 
 
 @pytest.mark.parametrize("name", ["subject", "visit", "user_id", "Kundennummer", "Datum", "patientId", "flight"])

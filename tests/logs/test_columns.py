@@ -78,7 +78,6 @@ def test_numbers_are_read_as_they_are_written(text: str, settings: ReadSettings,
         (["1.234,5", "2"], "decimal=',' and thousands='.'"),
         (["1,234"], "say which with decimal=',' or thousands=','"),
         (["12 USD"], "amounts of money"),
-        (["12 %"], "percentages"),
     ],
 )
 def test_other_ways_to_write_numbers_are_named_and_not_guessed_where_they_are_mixed(
@@ -90,6 +89,29 @@ def test_other_ways_to_write_numbers_are_named_and_not_guessed_where_they_are_mi
     with pytest.raises(ValueError, match="no usable rewards") as error:
         read_log(pd.DataFrame({"arm": ["a"], "reward": [cells[0]]}), settings=ReadSettings(decimal="."))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("as_frame", [True, False])
+@pytest.mark.parametrize(
+    ("cells", "numbers", "unit"),
+    [
+        (["(34)", "\u22125", "7-", "- 2", "8"], [-34.0, -5.0, -7.0, -2.0, 8.0], ""),
+        (["1,49 %", "(0,5 %)", "\u22122,25%", "0", "3 %"], [1.49, -0.5, -2.25, 0.0, 3.0], "%"),
+        (["($1,234.50)", "-$3.25", "$-4.00", "$5", "\u2212$6"], [-1234.5, -3.25, -4.0, 5.0, -6.0], "$"),
+    ],
+)
+def test_negative_numbers_and_percentages_are_read_as_people_write_them(
+    cells: list[str], numbers: list[float], unit: str, as_frame: bool, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"team": ["a"] * len(cells), "profit": cells})
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    log = read_log(frame if as_frame else tmp_path / "log.csv")
+    assert (rewards(log), log.measured_in, log.malformed) == ({"a": sorted(numbers)}, unit, {})
+
+
+def test_a_percent_sign_that_some_numbers_lack_is_not_left_out() -> None:
+    log = read_log(pd.DataFrame({"arm": ["a", "a"], "reward": ["12 %", "0.12"]}))
+    assert log.used == 1 and "percentages: remove the sign" in log.unused_rows_sentence()
 
 
 def test_decimal_commas_are_found_where_they_can_mean_nothing_else() -> None:

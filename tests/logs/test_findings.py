@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pmbandits as pmb
 from pmbandits.logs import Log, ReadSettings, read_log
 
 ROWS = [("north", 3.5), ("south", 4.25), ("north", 1.5), ("south", 2.0)] * 6
@@ -46,13 +47,45 @@ def test_equal_rows_without_such_a_column_are_no_copies(tmp_path: Path) -> None:
 def test_nines_far_from_all_other_rewards_stand_for_not_known(tmp_path: Path) -> None:
     path = csv(tmp_path, [*ROWS, ("north", 999999), ("south", 999999)])
     log = read_log(path)
-    assert kinds(log) == ["sentinels"] and log.used == 24 and "999999 stands 2 times" in log.findings[0].seen
+    assert (
+        kinds(log) == ["sentinels"]
+        and log.used == 24
+        and "999999 stands 2 times, far away from" in log.findings[0].seen
+    )
     assert read_log(path, settings=ReadSettings(missing=())).used == 26
     assert (
         read_log(path, settings=ReadSettings(missing=3.5)).used == 20
     )  # what the user says is taken, and nothing else
     assert read_log({"a": [1.0, 2.0, -999.0], "b": [0.5, -999.0, 3.0]}).used == 4
     assert read_log(path, loss=True).used == 24
+
+
+def test_many_rewards_that_are_no_numbers_come_first(tmp_path: Path) -> None:
+    rows = [("north", 1.5), ("south", 2.5), ("north", 0.5), ("south", 2.0)] * 100
+    few = read_log(csv(tmp_path, [*rows, ("south", "late"), ("south", "lost")]))
+    assert few.findings == () and few.n_malformed == 2
+    found = read_log(csv(tmp_path, [*rows, *[("south", "late")] * 3])).findings[0]
+    assert found.kind == "unreadable" and found.comes_first
+    assert found.seen == (
+        "3 of 403 rows have a result that is no number, such as “late”; most often south (1.5 % of its rows)."
+    )
+    advice = pmb.advise(csv(tmp_path, [*rows, *[("south", "late")] * 5]))
+    assert str(advice).startswith("5 of 405 rows have a result that is no number, such as “late”")
+
+
+def test_columns_that_sum_up_the_others_are_no_arms_of_a_wide_table(tmp_path: Path) -> None:
+    rows = [(f"Jan {k}", k * 7 % 5, k * 3 % 7, k * 7 % 5 + k * 3 % 7) for k in range(30)]
+    path = csv(tmp_path, rows, "month,North,South,Total")
+    for settings in (ReadSettings(wide=True), ReadSettings()):
+        log = read_log(path, settings=settings)
+        assert [arm.name for arm in log.arms] == ["North", "South"] and log.n_malformed == 0
+        assert log.findings[0].done == "Left out: month, Total (it sums up the others)."
+        assert log.findings[0].comes_first == (settings.wide is False)
+    named = read_log(path, settings=ReadSettings(wide=["North", "Total"]))
+    assert [arm.name for arm in named.arms] == ["North", "Total"]
+    path = csv(tmp_path, [(k, k * 7 % 50, k * k * k) for k in range(30)], "size,North,South")
+    with pytest.raises(ValueError, match="If each column is one of the things to choose from: --wide"):
+        read_log(path)
 
 
 @pytest.mark.parametrize("rewards", [[1.0, 2.0, 999.0], [500.0, 2.0, 999.0, 999.0], [1.0, 2.0, 1000.0, 1000.0]])

@@ -10,6 +10,7 @@ import pytest
 
 import pmbandits as pmb
 from pmbandits.logs import Log, ReadSettings, read_log
+from pmbandits.logs.periods import parse_times
 
 RULES = {"day": "D", "week": "W-SUN", "month": "M"}  # pandas names a week by the day on which it ends
 
@@ -98,3 +99,8 @@ def test_the_command_knows_periods_and_columns(tmp_path: Path, capsys: pytest.Ca
     command = ["advise", str(tmp_path / "w.csv"), "--column", "red", "--column", "'blue'", "--metric", "mean", "--json"]
     app(command, standalone_mode=False)
     assert set(json.loads(capsys.readouterr().out)["mixture"]) == {"red"}
+
+
+def test_a_month_and_a_year_are_a_time() -> None:
+    months = parse_times(["12/2015", "01/2016", "2/2016", "13/2016"]) / 86_400_000_000
+    assert np.diff(months[:3]).tolist() == [31.0, 31.0] and np.isnan(months[3])

@@ -85,6 +85,49 @@ def test_in_a_wide_table_dates_and_counters_are_no_arms(
     assert " ".join(name for name, is_date in zip(found.columns, found.dates, strict=True) if is_date) == dates
 
 
+FUNDS = [(k * 7919 % 101 - 50, k * 104729 % 97 - 40) for k in range(40)]
+
+
+@pytest.mark.parametrize("label", [lambda k: f"{1 + k % 12:02}/{2016 + k // 12}", lambda k: f"month {k}"])
+def test_measured_numbers_are_no_names_and_columns_beside_months_are_arms(
+    tmp_path: Path, label: Callable[[int], str]
+) -> None:
+    file = tmp_path / "t.csv"
+    rows = [f"{label(k)},{a / 10},{b / 10},{(a + b) / 10:.1f}" for k, (a, b) in enumerate(FUNDS)]
+    file.write_text("\n".join(["when,Bond fund,Stock fund,Total", *rows]))
+    found = sniff(file)
+    assert (found.arm, found.wide, found.sure) == (None, True, True)
+    assert (found.arms, found.totals) == (("Bond fund", "Stock fund"), ("Total",))
+
+
+@pytest.mark.parametrize("header", ["a,b", "when,revenue,visitors", "when,cost,profit"])
+def test_columns_of_different_quantities_are_not_taken_as_arms(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "t.csv"
+    rows = [
+        f"2026-01-{1 + k % 28:02},{50 + a / 10},{b * 20 if 'vis' in header else b / 5}"
+        for k, (a, b) in enumerate(FUNDS)
+    ]
+    file.write_text("\n".join([header, *(row.partition(",")[2] if header == "a,b" else row for row in rows)]))
+    assert sniff(file).wide and not sniff(file).sure
+
+
+@pytest.mark.parametrize(
+    ("header", "reward", "sure"),
+    [
+        ("baseline_score,pain_score_week8", "pain_score_week8", False),
+        ("score_before,score_after", "score_after", False),
+        ("pre,post", "post", False),
+        ("revenue,revenue_last_year", "revenue", False),
+        ("order_id,order_value", "order_value", True),
+    ],
+)
+def test_what_was_before_is_not_the_result(tmp_path: Path, header: str, reward: str, sure: bool) -> None:
+    file = tmp_path / "t.csv"
+    rows = [f"{'xy'[k % 2]},{k if 'id' in header else a / 10},{b / 10}" for k, (a, b) in enumerate(FUNDS)]
+    file.write_text("\n".join([f"treatment,{header}", *rows]))
+    assert (sniff(file).reward, sniff(file).reward_sure) == (reward, sure)
+
+
 @pytest.mark.parametrize(
     ("header", "row", "arm", "reward"),
     [

@@ -189,12 +189,12 @@ class Advice:
 
     @property
     def before(self) -> tuple[Finding, ...]:
-        """What must be read before the answer: unclear columns, and arms that were not tried the whole time."""
+        """What must be read before the answer: what was assumed of the columns, and arms in a part of the time."""
         times = (f for f in self.log.findings if f.kind == "part of the time")
         same = sentences.same_period_sentence(self)
         ask = "" if same else " To see which is best over the time that all have: --time COLUMN (time= in Python)."
         said = (replace(f, done=f"{f.done} {same}".strip(), change=f.change + ask) for f in times)
-        return tuple(f for f in (self.assumption, *said) if f is not None)
+        return (*(f for f in self.log.findings if f.comes_first), *said)
 
     def without_before(self, findings: Iterable[Finding]) -> list[Finding]:
         """Findings without those that stand before the answer."""

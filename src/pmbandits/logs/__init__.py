@@ -19,7 +19,9 @@
 """
 
 from pmbandits.logs.column_names import is_time_without_direction as is_time_without_direction
+from pmbandits.logs.column_names import sounds_like_gain as sounds_like_gain
 from pmbandits.logs.column_names import sounds_like_loss as sounds_like_loss
+from pmbandits.logs.column_names import words_of_name as words_of_name
 from pmbandits.logs.columns import ReadSettings as ReadSettings
 from pmbandits.logs.findings import Finding as Finding
 from pmbandits.logs.log import ArmLog as ArmLog

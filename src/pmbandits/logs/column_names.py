@@ -31,6 +31,10 @@ _NOT_REWARD_WORDS = UNIT_WORDS | frozenset(
     weight position rank age zip code lat lon latitude longitude number no nr flight distance ticket order invoice
     datum tag stunde woche monat jahr zeit alter plz nummer besuch runde auftrag rechnung""".split()  # noqa: SIM905
 )
+EARLIER_WORDS = frozenset(
+    """baseline before pre prior previous last initial start starting begin beginning old past target goal plan planned
+    budget forecast expected predicted estimated vor vorher vorjahr anfang ziel soll""".split()  # noqa: SIM905
+)
 EVENT_WORDS = frozenset(("cens", "censor", "censored", "status", "event", "death", "dead", "died"))
 SURVIVAL_WORDS = frozenset(("time", "days", "weeks", "months", "survival", "duration", "tenure", "futime"))
 _LOSS_WORDS = frozenset(
@@ -38,7 +42,9 @@ _LOSS_WORDS = frozenset(
     tardiness overdue turnaround downtime
     defect defects complaint complaints damage damages waste debt penalty churn failure failures error errors mistake
     mistakes duration refund refunds seizure seizures death deaths mortality accident accidents injury injuries relapse
-    relapses outage outages bug bugs incident incidents cancellation cancellations returned overtime
+    relapses outage outages bug bugs incident incidents cancellation cancellations returned overtime pain symptom
+    symptoms severity burden stress anxiety depression fatigue disability toxicity infection infections readmission
+    readmissions schmerz schmerzen symptome
     mängel ausschuss storno stornos tote todesfälle anfälle strafe strafen""".split()  # noqa: SIM905
 )
 _GERMAN_LOSS = re.compile(
@@ -58,6 +64,14 @@ _TASKS = _SHORT_TIMES | frozenset(
 _TIME_WORDS = frozenset(
     """time times day days hour hours hrs h minute minutes mins min second seconds secs sec ms week weeks month months
     year years zeit tag tage tagen stunden minuten sekunden wochen monate monaten jahre jahren""".split()  # noqa: SIM905
+)
+_GAIN_WORDS = frozenset(
+    """revenue profit profits sales income gain gains earnings conversion conversions converted click clicks yield
+    umsatz gewinn ertrag erlös verkäufe einnahmen""".split()  # noqa: SIM905
+)
+_MEASURES = frozenset(
+    """score scores scale index rating level count counts number rate total sum average avg mean per cent percent pct
+    skala anzahl quote summe""".split()  # noqa: SIM905
 )
 _BESIDE_TIMES = frozenset(("in", "of", "working", "business", "calendar"))
 _UNTIL, _SINCE = frozenset(("to", "until", "till", "bis")), frozenset(("between", "since", "without", "seit", "ohne"))
@@ -93,7 +107,9 @@ def sounds_like_loss(column: str) -> bool:
 
     >>> [sounds_like_loss(name) for name in ("arr_delay", "Shipping Cost", "response_time", "Lieferzeit", "errors")]
     [True, True, True, True, True]
-    >>> [sounds_like_loss(name) for name in ("weight_loss_goal_met", "survival time", "revenue", "Laufzeit")]
+    >>> [sounds_like_loss(name) for name in ("pain_score_week8", "Error rate (%)", "total cost")]
+    [True, True, True]
+    >>> [sounds_like_loss(name) for name in ("weight_loss_goal_met", "survival time", "revenue", "response rate")]
     [False, False, False, False]
     """
     words = words_of_name(column)
@@ -104,8 +120,19 @@ def sounds_like_loss(column: str) -> bool:
         what.pop()
     if what and len(what) < len(words) and what[-1] in _SHORT_TIMES:
         return True
+    while what and what[-1] in _MEASURES | EARLIER_WORDS:  # of "pain score" the pain
+        what.pop()
     ends = {*words[-1:], *what[-1:], *(words[:1] if len(words) <= 2 else ())}
     return any(word in _LOSS_WORDS or _GERMAN_LOSS.fullmatch(word) for word in ends)
+
+
+def sounds_like_gain(column: str) -> bool:
+    """Whether the name of a column says that larger numbers are better.
+
+    >>> [sounds_like_gain(name) for name in ("Umsatz (€)", "profit", "amount", "cost of sales")]
+    [True, True, False, False]
+    """
+    return bool(_GAIN_WORDS & set(words_of_name(column))) and not sounds_like_loss(column)
 
 
 def is_time_without_direction(column: str) -> bool:
@@ -125,4 +152,5 @@ def is_time_without_direction(column: str) -> bool:
 
 def may_name_reward(column: str) -> bool:
     """Whether nothing in the name of a column speaks against rewards."""
-    return sounds_like_loss(column) or not _NOT_REWARD_WORDS & set(words_of_name(column))
+    words = set(words_of_name(column))
+    return sounds_like_loss(column) or bool(words & set(REWARD_WORDS) - UNIT_WORDS) or not _NOT_REWARD_WORDS & words

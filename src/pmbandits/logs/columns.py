@@ -17,6 +17,17 @@ from pmbandits.logs.conditions import Condition, parse_condition
 from pmbandits.logs.periods import PERIODS, floor_to_period
 
 _THOUSANDS_SIGNS = (".", ",", " ", "'", "’", "_")  # signs that can stand between thousands
+_MINUS = "\\-\u2212\u2010\u2011\u2012\u2013\ufe63\uff0d"  # hyphens, the minus sign and dashes
+_NEGATIVE = rf"^(?:\(\s*([^(){_MINUS}]*[^(){_MINUS}\s])\s*\)|[{_MINUS}]\s*([^{_MINUS}].*)|([0-9.,]+)[{_MINUS}])$"
+
+
+def with_plain_minus(text: str) -> str:
+    """A number with a plain minus sign before it, if it is written with another one, after it, or in brackets.
+
+    >>> [with_plain_minus(text) for text in ("(34)", "\u221234", "34-", "- 34", "34", "(a)", "\u2013")]
+    ['-34', '-34', '-34', '-34', '34', '-a', '\u2013']
+    """
+    return re.sub(_NEGATIVE, r"-\1\2\3", text)
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ class ReadSettings:
 
     @property
     def uses_python_number_format(self) -> bool:
-        """Whether numbers are written as Python writes them."""
+        """Whether numbers are written as Python writes them, but perhaps for their minus signs."""
         return self.decimal != "," and not self.thousands and not self.currency
 
     @property
@@ -105,6 +116,7 @@ class ReadSettings:
         text = text.strip()
         if self.currency:
             text = text.replace(self.currency, "").replace("\u00a0", " ").replace("\u202f", " ").strip()
+        text = with_plain_minus(text)
         if self.thousands and re.fullmatch(self.thousands_pattern, text):
             text = text.replace(self.thousands, "")
         if self.decimal == ",":
@@ -121,11 +133,10 @@ class ReadSettings:
         """A column of Arrow strings with every cell rewritten as :meth:`normalise_number` does."""
         import pyarrow.compute as pc
 
-        if self.uses_python_number_format:
-            return texts
         if self.currency:
             texts = pc.replace_substring(texts, self.currency, "")
             texts = pc.utf8_trim(texts, " \t\u00a0\u202f")
+        texts = pc.replace_substring_regex(texts, _NEGATIVE, r"-\1\2\3")
         if self.thousands:
             grouped = pc.match_substring_regex(texts, self.thousands_pattern)
             texts = pc.if_else(grouped, pc.replace_substring(texts, self.thousands, ""), texts)

@@ -34,7 +34,7 @@ _BLOCK = 1 << 20  # bytes of a piece of text
 _BLOCKS_DECODED = 64  # pieces that are looked at to find out how a file is encoded
 _XLSX_BASE_BYTES, _XLSX_BYTES_PER_FILE_BYTE = 1 << 22, 50  # what an Excel file may unpack to; a cell takes 4 of them
 _HEADER_LINES = 24  # lines below the first that are looked at to find the names of the columns
-_BEGINS_AS_NUMBER = re.compile(r"[€$£]?\s*[+-]?[.,]?\d")  # so do dates
+_BEGINS_AS_NUMBER = re.compile(r"[(+−-]?\s*[€$£]?\s*[+−-]?[.,]?\d")  # so do dates
 _GZIP = ".gz"
 _KINDS = {
     "csv": (".csv", ".tsv", ".txt"),

@@ -21,11 +21,14 @@ _FEWEST_NAMES = 10  # arms, from which on their names are looked at as dates or 
 _SENTINEL_DISTANCE = 10.0  # times the size of all other rewards
 _EXPECTED_OUTSIDE = 20.0  # rows of an arm to be expected before its first or after its last, to say that there are none
 _MOST_NAMED = 4
+_MUCH_UNREADABLE, _FEWEST_UNREADABLE = 0.01, 3  # texts in place of rewards, of an arm or of all: their share, how many
 _TOTAL = re.compile(r"(grand |sub)?totals?|sum|summe|gesamt(summe)?|insgesamt", re.IGNORECASE)
 _NOTES = frozenset(
     ("columns", "conditions", "copies not checked", "decimals", "encoding", "range not known", "rows", "sentinels",
      "sheets", "times", "titles", "totals")
 )  # fmt: skip
+
+_FIRST = frozenset(("columns assumed", "unreadable", "direction"))
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Finding:
     def is_note(self) -> bool:
         """Whether it only says how the table was read: for who works with it, not for who decides."""
         return self.kind in _NOTES
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether the answer may be about something else than what was asked, so that it is said before the answer."""
+        return self.kind in _FIRST
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.seen, self.done, self.change) if part)
@@ -92,9 +100,29 @@ def leave_out_total(log: Log) -> Log:
 
 def check_rewards(log: Log) -> Iterator[Finding]:
     """What is strange about the arms and rewards of a log."""
+    yield from _check_unreadable(log)
     yield from _check_similar_names([arm.name for arm in log.arms], log.n_outcomes)
     yield from _check_constant_arms(log)
     yield from _check_arms_in_part_of_the_time(log)
+
+
+def _check_unreadable(log: Log) -> Iterator[Finding]:
+    """A finding if many rewards are texts, of all arms or of one: such rows are seldom like the others."""
+    sizes = {arm.name: arm.n for arm in log.arms}
+    shares = {name: count / (count + sizes.get(name, 0)) for name, count in log.unreadable.items()}
+    often = [name for name in shares if shares[name] > _MUCH_UNREADABLE and log.unreadable[name] >= _FEWEST_UNREADABLE]
+    total = sum(log.unreadable.values())
+    if total < _FEWEST_UNREADABLE or (not often and total <= _MUCH_UNREADABLE * log.rows):
+        return
+    such_as = f", such as “{log.unreadable_examples[0]}”" if log.unreadable_examples else ""
+    worst = max(shares, key=lambda name: (shares[name], log.unreadable[name]))
+    yield Finding(
+        "unreadable",
+        f"{total:,} of {log.rows:,} {log.row_word} have a result that is no number{such_as}; most often "
+        f"{worst} ({100.0 * shares[worst]:.2g} % of its {log.row_word}).",
+        "They were left out; if they are not like the others, the answer is wrong.",
+        log.number_format_hint,
+    )
 
 
 def _check_similar_names(names: Sequence[str], rewards: int) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from pmbandits._validation import FloatArray, is_list, is_number
 from pmbandits.logs.columns import ColumnSelection, ReadSettings, UnitsAndTimes, is_arrow, object_array, to_numpy
 from pmbandits.logs.row_report import MOST_EXAMPLES, NO_TIME, NOT_A_NUMBER, PLACEHOLDER, RewardCollector
 
-MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "nil", "-")  # words for a reward that is missing
+MISSING_WORDS = ("", "nan", "na", "n/a", "#n/a", "null", "none", "nil", "k.a.", "-", "–", "—")  # of a missing reward
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # a reward of yes or no, as spreadsheets and pandas write it
 PAIR_SIGN = "\uf001"  # between a segment and an arm: a sign for private use, so it stands in no name
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -119,6 +119,9 @@ def _collect_reward_column(
     kinds, first, counts = np.unique(problems[malformed], return_index=True, return_counts=True)
     for k in np.argsort(first).tolist():
         collector.count_malformed(REASONS[kinds[k]], int(counts[k]))
+    for k, count in enumerate(np.bincount(codes[problems == Problem.NOT_A_NUMBER], minlength=len(names)).tolist()):
+        if count:
+            collector.count_unreadable(names[k], count)
     for k in malformed[:MOST_EXAMPLES].tolist():
         text = f"{arms if isinstance(arms, str) else _cell_text(arms, k)}, {_cell_text(rewards, k)}"
         if problems[k] == Problem.NO_TIME and units_and_times is not None:
@@ -239,11 +242,12 @@ def _parse_numbers_from_arrow_strings(texts: Any, settings: ReadSettings) -> tup
     import pyarrow.compute as pc
 
     texts = pc.utf8_trim_whitespace(texts.fill_null(""))
-    written = settings.normalise_column(texts)
+    written = texts if settings.uses_python_number_format else settings.normalise_column(texts)
     numeric = np.ones(len(texts), dtype=bool)
     try:
         values = pc.cast(written, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
+        written = settings.normalise_column(texts) if settings.uses_python_number_format else written
         numeric = pc.match_substring_regex(written, _NUMBER).to_numpy(zero_copy_only=False)
         values = pc.cast(pc.if_else(pa.array(numeric), written, "nan"), pa.float64()).to_numpy(zero_copy_only=False)
     problems = np.zeros(values.size, dtype=np.uint8)

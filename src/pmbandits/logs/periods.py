@@ -14,18 +14,18 @@ PERIODS = ("day", "week", "month", "time")
 _DAY = 86_400_000_000  # microseconds
 _MONDAY = 4  # the first Monday of 1970 was its fifth day
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(?=\d)|$)")
+_DAY_FIRST = re.compile(r"^(?:(\d{1,2})\.(\d{1,2})\.|(\d{1,2})/)(\d{4})(?:,?\s+(?=\d)|$)")  # or the month: 8/2026
 
 
 def _iso_date_from_match(found: re.Match[str]) -> str:
-    day, month, year = found.groups()
-    return f"{year}-{int(month):02d}-{int(day):02d}{' ' if found.end() < len(found.string) else ''}"
+    day, month, only_month, year = found.groups()
+    return f"{year}-{int(month or only_month):02d}-{int(day or 1):02d}{' ' if found.end() < len(found.string) else ''}"
 
 
 def parse_times(cells: Any) -> FloatArray:
     """Times as numbers that grow; NaN where a cell is no time.
 
-    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), or day.month.year (3.8.2026 14:30).
+    Numbers stay. Dates and timestamps are in ISO form (2026-08-03), day.month.year (3.8.2026 14:30), or month/year.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -95,7 +95,7 @@ def _sentinel_finding(numbers: list[float], count: int) -> Finding:
     listed = " and ".join(f"{number:.12g}" for number in numbers)
     return Finding(
         "sentinels",
-        f"{listed} stands {count:,} times among rewards that are far smaller.",
+        f"{listed} stands {count:,} times, far away from all other rewards.",
         "It was taken for “not known”, and these rows were left out.",
         "To count them: --missing none (missing=() in Python).",
     )
@@ -201,6 +201,8 @@ def _collect_mapping(collector: RewardCollector, data: Mapping[Any, Any], settin
         for at in np.flatnonzero(problems).tolist():
             text = str(np.asarray(rewards, dtype=object)[at])
             collector.count_and_keep_malformed(row + at, f"arm {name}, position {at}", REASONS[problems[at]], text)
+        if count := int((problems == Problem.NOT_A_NUMBER).sum()):
+            collector.count_unreadable(str(name), count)
         collector.rows += values.size
         row += values.size
         good = values[problems == Problem.NONE]

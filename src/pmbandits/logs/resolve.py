@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,11 @@ class UnclearColumnsError(ValueError):
         what = {"arm": "says what was chosen (the arm)", "reward": "has the result (the reward, a number)"}
         none = {name: text for name, text in what.items() if unclear_columns(found, settings).get(name) == []}
         listed = ", ".join(found.columns[:20]) + (", …" if len(found.columns) > 20 else "")
+        wide = "If each column is one of the things to choose from: --wide (wide=True in Python). "
         super().__init__(
             f"{source}: which column {' and which '.join(none.values())}? None looks like it. Say it with "
             f"{' '.join(f'--{name} NAME' for name in none)} ({', '.join(f'{name}=NAME' for name in none)} in Python). "
-            f"The columns are: {escape_control_characters(listed)[:500]}."
+            f"{wide if found.wide else ''}The columns are: {escape_control_characters(listed)[:500]}."
         )
 
 
@@ -66,7 +67,13 @@ def fill_in_settings(data: Any, settings: ReadSettings) -> tuple[ReadSettings, l
         findings.append(_number_format_finding(settings))
     if settings.since is not None:
         settings = _since_as_condition(settings, found, source)
-    if settings.wide is False:
+    if settings.wide is True:
+        used = {settings.unit, settings.time, *(condition.column for condition in settings.conditions)}
+        arms = [name for name in found.arms if name not in used]
+        if len(arms) > 1:
+            settings = replace(settings, wide=arms)
+            findings.append(_wide_finding(found, arms, used))
+    elif settings.wide is False:
         named = {name.strip().lower(): name for name in found.columns}
         arm, reward = (name and named.get(name.strip().lower(), name) for name in (settings.arm, settings.reward))
         settings = replace(settings, arm=arm, reward=reward)
@@ -109,9 +116,10 @@ def _resolve_columns(
     if arm is not None and reward is not None:
         return replace(settings, arm=arm, reward=reward), []
     if arm is None and reward is None and found.wide and found.sure:
-        done = f"Each column was taken as one of the things to choose from: {', '.join(found.arms)}."
-        change = "If rows say what was chosen: --arm NAME --reward NAME (arm=, reward= in Python)."
-        return replace(settings, wide=list(found.arms)), [Finding("columns", "No columns were named.", done, change)]
+        finding = _wide_finding(found, found.arms, {settings.unit, settings.time})
+        other = " If rows say what was chosen: --arm NAME --reward NAME (arm=, reward= in Python)."
+        assumed = replace(finding, kind="columns assumed", change=finding.change + other)
+        return replace(settings, wide=list(found.arms)), [assumed]
     unclear = unclear_columns(found, settings)
     arm = arm or next((c for c in found.arm_candidates if c != reward), None)
     reward = reward or next((c for c in found.reward_candidates if c != arm), None)
@@ -126,6 +134,16 @@ def _resolve_columns(
     change = "To change it: --arm NAME --reward NAME (arm=, reward= in Python)."
     kind = "columns assumed" if unclear else "columns"
     return replace(settings, arm=arm, reward=reward), [Finding(kind, seen, f"It took {' and '.join(guessed)}.", change)]
+
+
+def _wide_finding(found: SniffedTable, arms: Sequence[str], used: Collection[str | None]) -> Finding:
+    """Which columns of a wide table are arms, and which are not."""
+    seen = f"Each column was taken as one of the things to choose from: {', '.join(arms)}."
+    left = [f"{name} (it sums up the others)" if name in found.totals else name for name in found.columns]
+    left = [text for text, name in zip(left, found.columns, strict=True) if name not in (*arms, *used)]
+    done = f"Left out: {', '.join(left)}." if left else ""
+    change = "To change it, name each of them: --column NAME (wide=[NAME, …] in Python)."
+    return Finding("columns", escape_control_characters(seen), escape_control_characters(done), change)
 
 
 def _check_censoring(settings: ReadSettings, found: SniffedTable) -> Iterator[Finding]:
@@ -144,6 +162,6 @@ def _check_censoring(settings: ReadSettings, found: SniffedTable) -> Iterator[Fi
 def _number_format_finding(settings: ReadSettings) -> Finding:
     parts = [f"“{settings.decimal or '.'}” as the decimal sign"]
     parts += [f"“{settings.thousands}” between thousands"] if settings.thousands else []
-    parts += [f"amounts in {settings.currency}"] if settings.currency else []
+    parts += [f"all of them in {settings.currency}"] if settings.currency else []
     change = "If that is wrong: --decimal, --thousands, --currency (decimal=, thousands=, currency= in Python)."
     return Finding("decimals", f"Numbers were read with {', '.join(parts)}.", "", change)

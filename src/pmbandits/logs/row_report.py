@@ -62,6 +62,7 @@ class RowReport:
     examples : the first of them.
     row_word : what was counted: ``"rows"``, or ``"cells"`` of a wide table.
     findings : what was noticed about the table.
+    unreadable : of each arm that has some, how many of its rewards are texts that are not a number.
     """
 
     source: str
@@ -72,6 +73,7 @@ class RowReport:
     examples: tuple[MalformedRow, ...]
     row_word: str
     findings: tuple[Finding, ...]
+    unreadable: dict[str, int]
 
     @property
     def n_malformed(self) -> int:
@@ -104,11 +106,15 @@ class RowReport:
         return text
 
     @property
+    def unreadable_examples(self) -> list[str]:
+        """The first rewards that are not a number."""
+        return [e.text.rpartition(", ")[2].strip() for e in self.examples if e.reason == NOT_A_NUMBER]
+
+    @property
     def number_format_hint(self) -> str:
         """A hint which number format the unreadable rewards seem to have; it is never applied by itself."""
-        texts = [e.text.rpartition(", ")[2].strip() for e in self.examples if e.reason == NOT_A_NUMBER]
         for what, pattern in _NUMBER_FORMAT_HINTS.items():
-            found = [t for t in texts if re.fullmatch(pattern, t)]
+            found = [t for t in self.unreadable_examples if re.fullmatch(pattern, t)]
             if found:
                 return f"Rewards such as {found[0]!r} look like {what}."
         return ""
@@ -152,6 +158,7 @@ class RewardCollector(ABC):
         self.row_word = "rows"
         self.rows = self.used = self.empty = 0
         self.malformed: dict[str, int] = {}
+        self.unreadable: dict[str, int] = {}
         self.examples: list[tuple[int, MalformedRow]] = []
 
     @abstractmethod
@@ -164,11 +171,14 @@ class RewardCollector(ABC):
     ) -> None:
         """Keep rewards, each with the index of its arm, in the order of their rows; and their units and times."""
 
-    def arm_index(self, name: str) -> int:
-        """The index of an arm by its name (added if new); control characters in the name are escaped."""
+    def arm_name(self, name: str) -> str:
+        """The name of an arm with control characters escaped; that of the first spelling, if all are the same."""
         name = escape_control_characters(name)
-        if self.same_names:
-            name = self._spellings.setdefault(normalised_spelling(name), name)
+        return self._spellings.setdefault(normalised_spelling(name), name) if self.same_names else name
+
+    def arm_index(self, name: str) -> int:
+        """The index of an arm by its name (added if new)."""
+        name = self.arm_name(name)
         if name not in self.arm_indices:
             self.arm_indices[name] = len(self.arm_indices)
             self.add_arm()
@@ -195,6 +205,10 @@ class RewardCollector(ABC):
         """Count rows that cannot be used."""
         self.malformed[reason] = self.malformed.get(reason, 0) + count
 
+    def count_unreadable(self, name: str, count: int) -> None:
+        """Count rewards of an arm that are texts, but neither numbers nor words for a missing reward."""
+        self.unreadable[self.arm_name(name)] = self.unreadable.get(self.arm_name(name), 0) + count
+
     def keep_malformed_example(self, order: int, where: str, reason: str, text: str) -> None:
         """Keep a row that cannot be used as an example, if it is among the first few by ``order``."""
         if len(self.examples) < MOST_EXAMPLES or order < self.examples[-1][0]:
@@ -220,6 +234,7 @@ class RewardCollector(ABC):
             shown,
             self.row_word,
             tuple(self.findings),
+            dict(self.unreadable),
         )
         row_report.raise_if_unusable(strict=strict)
         return row_report

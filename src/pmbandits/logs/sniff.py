@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmbandits._validation import escape_control_characters
+from pmbandits._validation import FloatArray, escape_control_characters
 from pmbandits.logs.column_names import (
     ARM_WORDS,
+    EARLIER_WORDS,
     EVENT_WORDS,
     LIKELY_ARM_WORDS,
     REWARD_WORDS,
@@ -23,6 +25,7 @@ from pmbandits.logs.column_names import (
     may_name_reward,
     words_of_name,
 )
+from pmbandits.logs.columns import ReadSettings, with_plain_minus
 from pmbandits.logs.files import (
     file_kind,
     open_maybe_gzip,
@@ -33,7 +36,7 @@ from pmbandits.logs.files import (
     read_header,
     text_encoding,
 )
-from pmbandits.logs.parse import MISSING_WORDS
+from pmbandits.logs.parse import MISSING_WORDS, parse_numbers
 from pmbandits.logs.periods import are_times_written_as_numbers, parse_times
 
 SNIFFED_ROWS = 200  # rows that are looked at
@@ -42,7 +45,8 @@ _TRUTH = re.compile(r"true|false", re.IGNORECASE)
 _MOST_CANDIDATES = 6
 _MOST_OTHER_CELLS = 0.1  # of a column of numbers, or of dates: "?", "tbd" and the like
 _FEWEST_IDS = 12
-_NUMBER = re.compile(r"[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # also as people write them
+_FEWEST_FOR_TOTALS = 5  # rows, to say that a column is the sum of others
+_NUMBER = re.compile(r"[+-]?\s*[€$£]?\s*[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s*[€$£%]?")  # as people write them
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class SniffedTable:
     arm_candidates, reward_candidates : all columns that could be meant, the likeliest first.
     dates : of each column, whether what was seen of it are dates.
     wide : whether the table looks as if each column was an arm.
-    arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters.
+    arms : if so, the columns that look like arms: no dates, no numbers of people or weeks, no counters, no totals.
+    totals : the columns that are the sum or the average of all others that could be arms.
     arm_sure, reward_sure : whether no other column could as well be the arm, and the reward.
     sure : whether only one choice of columns is likely. Otherwise a person should confirm it.
     event, event_time : of survival data, the columns that say whether the event came, and when; else empty.
@@ -75,6 +80,7 @@ class SniffedTable:
     dates: tuple[bool, ...]
     wide: bool
     arms: tuple[str, ...]
+    totals: tuple[str, ...]
     arm_sure: bool
     reward_sure: bool
     sure: bool
@@ -172,6 +178,16 @@ class _Column:
         return self.has_repeated_texts or (few and bool(self.words_of_name & LIKELY_ARM_WORDS))
 
     @property
+    def has_various_numbers(self) -> bool:
+        """Whether it has numbers of which most differ: they were measured, and are not names of anything."""
+        return self.is_number and len(self.cells) >= _FEWEST_IDS and 2 * len(set(self.cells)) > len(self.cells)
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether it has dates, or texts such as "Jan 2026" that all differ."""
+        return self.is_date or (not self.is_number and len(set(self.cells)) >= 0.95 * len(self.cells) > 0)
+
+    @property
     def has_repeated_texts(self) -> bool:
         """Whether it has texts that come again and again."""
         few = 2 * len(set(self.cells)) <= max(len(self.cells), 2)
@@ -184,7 +200,7 @@ def _make_column(name: str, cells: Sequence[str]) -> _Column:
     if _are_dates(known):  # 03.08.2026 has only digits and points as well
         return _Column(name, filled, True, False)
     for pattern in (_NUMBER, _TRUTH):
-        numbers = tuple(filter(pattern.fullmatch, known))
+        numbers = tuple(filter(pattern.fullmatch, map(with_plain_minus, known)))
         if numbers and len(numbers) >= max((1.0 - _MOST_OTHER_CELLS) * len(known), 0.5 * len(filled)):
             return _Column(name, numbers, False, True)
     return _Column(name, filled, False, False)
@@ -199,19 +215,31 @@ def _guess_columns(
         (c for c in columns if c.may_be_arm),
         key=lambda c: (not c.words_of_name & LIKELY_ARM_WORDS, len(set(c.cells))),
     )
-    arm, arm_sure, arm_candidates = _choose_column(columns, ARM_WORDS, repeating)
+    nameable = [c for c in columns if not c.has_various_numbers]
+    arm, arm_sure, arm_candidates = _choose_column(nameable, ARM_WORDS, repeating)
     numbers = [c for c in columns if c.is_number and c is not arm]
     named = [c for c in numbers if may_name_reward(c.name)]
     likely = [c for c in named if not _are_ids(c.cells) or c.words_of_name & set(REWARD_WORDS)]
     arms, others = likely or named, likely or [c for c in numbers if not c.is_label]
-    reward, reward_sure, reward_candidates = _choose_column(others, REWARD_WORDS, others[::-1])
+    first, last = (sorted(x, key=lambda c: bool(c.words_of_name & EARLIER_WORDS)) for x in (others, others[::-1]))
+    reward, reward_sure, reward_candidates = _choose_column(first, REWARD_WORDS, last)
     event, time = _survival_columns(numbers)
     if time is not None and (reward is None or reward.name.strip().lower() not in REWARD_WORDS):
         rest = [c for c in reward_candidates if c not in (event, time)]
         reward, reward_sure, reward_candidates = time, False, [time, *rest]
     wide = arm is None and len(numbers) > 1
+    arms = arms or numbers
+    number_format = _guess_number_format([cell for c in (arms if wide else ()) for cell in c.cells])
+    values = _values_by_row(rows, [columns.index(c) for c in arms], number_format)
+    is_total = _mask_of_totals(values)
+    totals = [c for c, total in zip(arms, is_total, strict=True) if total]
+    arms = [c for c in arms if c not in totals]
     if wide:
-        sure = len(arms) > 1 and len(arms) + sum(c.is_date for c in columns) == len(columns)
+        measured = {word for c in arms for word in c.words_of_name & set(REWARD_WORDS)}
+        alike = _are_alike(values[:, ~is_total], any(c.names_rows for c in columns)) and all(
+            measured <= c.words_of_name for c in arms
+        )
+        sure = len(arms) > 1 and alike and all(c in (*arms, *totals) or c.names_rows for c in columns)
     else:
         sure = arm_sure and reward_sure
     said = [c for c in columns if reward_name is not None and c.name.strip().lower() == reward_name.strip().lower()]
@@ -226,7 +254,8 @@ def _guess_columns(
         reward_candidates=tuple(c.name for c in reward_candidates[:_MOST_CANDIDATES]),
         dates=tuple(c.is_date for c in columns),
         wide=wide,
-        arms=tuple(c.name for c in arms or numbers),
+        arms=tuple(c.name for c in arms),
+        totals=tuple(c.name for c in totals),
         arm_sure=arm_sure,
         reward_sure=reward_sure,
         sure=sure,
@@ -234,6 +263,47 @@ def _guess_columns(
         event_time="" if time is None else time.name,
         **_guess_number_format([cell for c in written for cell in c.cells if _NUMBER.fullmatch(cell)]),
     )
+
+
+def _values_by_row(rows: Sequence[Sequence[str]], columns: Sequence[int], number_format: dict[str, str]) -> FloatArray:
+    """The numbers in some columns, a row of the table in each row; NaN where there is none."""
+    if not columns or not rows:
+        return np.zeros((0, len(columns)))
+    settings = ReadSettings(**number_format)  # type: ignore[arg-type]
+    return np.column_stack([parse_numbers([row[k] for row in rows], settings)[0] for k in columns])
+
+
+def _mask_of_totals(values: FloatArray) -> NDArray[np.bool_]:
+    """Which columns are, in nearly all rows, the sum or the average of all others.
+
+    >>> _mask_of_totals(np.array([[1.0, 2.0, 3.0], [2.0, 5.0, 7.0], [0.0, 1.0, 1.0], [4.0, 4.0, 8.0], [3.0, 1.0, 4.0]]))
+    array([False, False,  True])
+    """
+    known = values[np.isfinite(values).all(axis=1)]
+    out = np.zeros(values.shape[1], dtype=bool)
+    if known.shape[0] < _FEWEST_FOR_TOTALS or known.shape[1] < 3:
+        return out
+    for k in range(known.shape[1]):
+        others = np.delete(known, k, axis=1)
+        near = 0.005 * np.abs(others).sum(axis=1)
+        for total in (others.sum(axis=1), others.mean(axis=1)):
+            out[k] |= np.ptp(total) > 0.0 and bool((np.abs(known[:, k] - total) <= near).mean() >= 0.95)
+    return out
+
+
+def _are_alike(values: FloatArray, rows_have_names: bool) -> bool:
+    """Whether columns can be of the same quantity: none of them varies more than ten times as much as another.
+
+    If rows have no names such as dates, the columns must also have some numbers in common.
+
+    >>> values = np.array([[1.0, 20.0], [2.0, 25.0], [3.0, 21.0], [4.0, 29.0], [9.0, 27.0]])
+    >>> _are_alike(values, True), _are_alike(values * (1.0, 100.0), True), _are_alike(values, False)
+    (True, False, False)
+    """
+    if values.shape[0] < _FEWEST_FOR_TOTALS or not np.isfinite(values).any(axis=0).all():
+        return True
+    low, high = np.nanquantile(values, (0.1, 0.9), axis=0)
+    return bool((high - low).max() <= 10.0 * (high - low).min() and (rows_have_names or low.max() <= high.min()))
 
 
 def _survival_columns(numbers: Sequence[_Column]) -> tuple[_Column | None, _Column | None]:
@@ -249,19 +319,24 @@ def _choose_column(
     """The likeliest column, whether no other is as likely, and all that could be meant.
 
     A column whose whole name is one of the words is likelier than one with such a word in its name, and that one
-    likelier than ``others``. Of two columns of the same kind nobody knows which is meant, unless it is the first word.
+    likelier than ``others``. Of two columns with such words nobody knows which is meant, unless it is the first word.
     """
     whole = [c for word in words for c in columns if c.name.strip().lower() == word]
     inside = [c for c in columns if c not in whole and c.words_of_name & set(words)]
     rest = [c for c in others if c not in whole and c not in inside]
     found = [*whole, *inside, *rest]
     best = next(group for group in (whole, inside, rest, [None]) if group)
-    return best[0], best[0] is not None and (len(best) == 1 or best[0].name.strip().lower() == words[0]), found
+    alone = len(best) + (len(inside) if best is whole else 0) == 1
+    return best[0], best[0] is not None and (alone or best[0].name.strip().lower() == words[0]), found
 
 
 def _guess_number_format(cells: Sequence[str]) -> dict[str, str]:
-    """How numbers are written, where that can mean nothing else: the decimal sign, that of thousands, and of money."""
-    signs = {found[0] for cell in cells if (found := re.search(r"[€$£¥₹]", cell))}
+    """How numbers are written, where that can mean nothing else: the decimal sign, that of thousands, and of money.
+
+    A percent sign counts as one of money if no number is without it: 5 % beside .05 could be the same.
+    """
+    signs = {found[0] if (found := re.search(r"[€$£¥₹%]", cell)) else "" for cell in cells if re.search("[1-9]", cell)}
+    signs -= set() if "%" in signs else {""}
     currency = signs.pop() if len(signs) == 1 else ""
     plain = [re.sub(r"[\s\u00a0\u202f]", "", cell.replace(currency, "")) for cell in cells]
 
