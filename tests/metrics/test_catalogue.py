@@ -33,7 +33,7 @@ def test_plain_words_lead_to_a_metric(said: str, metric: pmb.Distortion) -> None
 @pytest.mark.parametrize(("said", "meant"), [*PHRASES.items(), *TRIED_LATER.items()])
 def test_negation_and_direction_are_understood_or_refused(said: str, meant: str | None) -> None:
     if meant is None:
-        with pytest.raises(ValueError, match=r"cannot tell|no preference"):
+        with pytest.raises(ValueError, match=r"cannot tell|no preference|no metric is"):
             pmb.preferences(said)
     else:
         assert pmb.preferences(said).metric == pmb.metric(meant)
@@ -157,7 +157,7 @@ def test_words_are_taken_wherever_a_metric_is(words: str, metric: str) -> None:
 def test_entries_of_the_catalogue_are_taken_and_names_of_metrics_are_never_guessed() -> None:
     assert as_metric(pmb.preferences("steady")) == pmb.metric("mean - gini")
     assert pmb.preferences("minimise cost").loss is True and pmb.preferences("maximise profit").loss is False
-    assert pmb.preferences("p95").of_losses() == pmb.VaR(0.05) and pmb.preferences("the median").loss is None
+    assert pmb.preferences("minimise total cost").loss is True and pmb.preferences("the median").loss is None
     for text, said in (
         ("variance", "against spread"),
         ("gnii", "Did you mean 'gini'"),
@@ -170,6 +170,24 @@ def test_entries_of_the_catalogue_are_taken_and_names_of_metrics_are_never_guess
             as_metric(text)
     with pytest.raises(TypeError, match="metric must be"):
         as_metric(3)
+
+
+@pytest.mark.parametrize(
+    ("words", "level"), [("p95", 95.0), ("median", 50.0), ("p5", 5.0), ("service level 90 %", 90.0)]
+)
+def test_a_quantile_is_the_same_number_whether_small_or_large_numbers_are_better(words: str, level: float) -> None:
+    numbers, wish = np.arange(1.0, 101.0), pmb.preferences(words)
+    assert -wish.of_losses().value(-numbers) == level
+    assert wish.metric.value(numbers) == (10.0 if "service" in words else level)  # reached in 90 %, or not exceeded
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [("trimmed mean", "the median"), ("geometric mean", "steady"), ("Sharpe ratio", "steady")],
+)
+def test_what_no_metric_is_gets_the_nearest(words: str, nearest: str) -> None:
+    with pytest.raises(ValueError, match=f"no metric is .*the nearest are .*'{nearest}'"):
+        as_metric(words)
 
 
 def test_steady_wishes_choose_the_arm_with_less_spread() -> None:

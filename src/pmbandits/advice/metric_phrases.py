@@ -43,6 +43,8 @@ def describe_metric(metric: Distortion, loss: bool = False) -> str:
         terms = tuple((-weight if float(part(1.0)) == 0.0 else weight, part) for weight, part in terms)
     if len(terms) == 1 and terms[0][0] == 1.0:
         return _describe_term(terms[0][1])
+    if len(terms) == 1 and terms[0][0] == -1.0:
+        return f"the negative of {_describe_term(terms[0][1])}"
     if all(weight > 0.0 for weight, _ in terms) and abs(sum(weight for weight, _ in terms) - 1.0) < 1e-9:
         return ", ".join(f"{_percent_text(weight)} {_describe_term(part)}" for weight, part in terms)
     said: list[str] = []

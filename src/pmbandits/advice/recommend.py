@@ -13,6 +13,7 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits.advice import checks
 from pmbandits.advice.bands import Bands, estimate_with_band
+from pmbandits.advice.direction import is_loss_and_whether_assumed
 from pmbandits.advice.groups import AdviceByGroup, read_groups
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
 from pmbandits.advice.intervals import clip_to_metric_range, finite_or_nan, signed_interval
@@ -25,7 +26,7 @@ from pmbandits.advice.share_constraints import compute_evidence_constrained
 from pmbandits.advice.standard_errors import n_rewards_or_units, unit_vector
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
-from pmbandits.logs import Log, ReadSettings, read_log, sounds_like_loss
+from pmbandits.logs import ReadSettings, read_log
 from pmbandits.metrics import Preference, as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
@@ -206,7 +207,8 @@ def advise(
     }  # fmt: skip
     settings = ReadSettings(**read_options)
     log = read_log(data, settings=settings, strict=strict, watch=_progress_bar_factory(progress))
-    losses, assumed = _is_loss_and_whether_assumed(loss, wishes, log)
+    losses, assumed, conflict = is_loss_and_whether_assumed(loss, wishes, log)
+    log = replace(log, findings=(*conflict, *log.findings))
     if losses:
         log = log.negated()
     problem = make_problem(log, support, loss=losses, splits=splits)
@@ -235,18 +237,6 @@ def advise(
         options["where"] = [*conditions, f"{by} == {name}"]
         groups[name] = advise(data, wishes[0], **options)
     return AdviceByGroup(by, out[0], groups)
-
-
-def _is_loss_and_whether_assumed(loss: bool | None, wishes: Sequence[Preference], log: Log) -> tuple[bool, bool]:
-    """Whether the numbers are losses, and whether that was assumed, from the name of their column."""
-    if loss is not None:
-        return loss, False
-    said = {wish.loss for wish in wishes if wish.loss is not None}
-    if len(said) > 1:
-        raise ValueError("some of the preferences say that smaller is better, and others that larger is; ask in turn.")
-    if said:
-        return said.pop(), False
-    return sounds_like_loss(log.reward_column), True
 
 
 def advise_on_problem(

@@ -10,7 +10,7 @@ from typing import overload
 from pmbandits import _html, _validation
 from pmbandits._text_tables import aligned_columns
 from pmbandits.metrics.distortion import Distortion, linear_combination
-from pmbandits.metrics.families import Mean, VaR
+from pmbandits.metrics.families import GiniDeviation, Mean, VaR
 from pmbandits.metrics.phrases import PhraseNumbers, catalogue_key, parse_phrase_numbers, split_weighted_phrase
 from pmbandits.metrics.registry import metric
 
@@ -58,8 +58,18 @@ _ENTRIES = (
      "both ends of the rewards are overweighted"),
 )
 # fmt: on
+_REFUSALS = {
+    "guess": "no preference over rewards makes choices hard to guess ({0!r}): a metric looks at how rewards are "
+    "distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for rewards that lie far "
+    "apart, say 'reward spread'.",
+    "ratio": "no metric is a ratio such as {0!r}; the nearest are 'steady' (the average less the spread) and 'avoid "
+    "the worst 10 %'.",
+    "kind of mean": "no metric is the kind of average that {0!r} says; the nearest are 'just the average', 'the "
+    "median' (which outliers do not move) and 'steady' (the average less the spread).",
+}
 _KEYS_WITH_SHARE = ("worst", "average and worst", "best", "average and best", "level")
 
+_JUST_ABOVE = 1e-9  # less than the share of any one reward
 MAX_STATEMENT = 1_000  # letters of a preference in words
 
 
@@ -75,6 +85,7 @@ class Preference:
     mixes : whether a mixture of arms can be best for it.
     loss : whether the words say that smaller numbers are better ("minimise cost"), or larger ones ("maximise profit");
         ``None`` if they say neither.
+    about : what should be small or large then, in the user's words.
     """
 
     statement: str
@@ -82,12 +93,18 @@ class Preference:
     does: str
     key: str = field(default="", repr=False)
     loss: bool | None = None
+    about: str = ""
 
     def of_losses(self) -> Distortion:
-        """The metric for losses that were negated: "p95" of a delay is the 5 % quantile of the negated delay."""
-        if self.key != "quantile" or not isinstance(self.metric, VaR):
+        """The metric for losses that were negated: "p95" of a delay is the 5 % quantile of the negated delay.
+
+        Where a quantile lies between two numbers, the smaller one is taken; of negated numbers it is the larger one, so
+        that the median of 1, 2, 3 and 4 is 2, whichever of them are better.
+        """
+        if not self.key or not isinstance(self.metric, VaR):
             return self.metric
-        return VaR(round(1.0 - self.metric.c, 12))
+        level = 1.0 - self.metric.c if self.key == "quantile" else self.metric.c
+        return VaR(round(level, 12) + _JUST_ABOVE)
 
     @property
     def mixes(self) -> bool:
@@ -176,6 +193,11 @@ _MEAN_OF = re.compile(
     rf"(?:i want )?(?:to )?(?:(?P<less>{_SMALLER})|{_LARGER})( (?:the|our|my|average|mean|total))* (\w+ ?\w*)"
 )
 
+_LEAST_OF = re.compile(
+    r"(?:i want )?(?:to )?(?:minimi[sz]e|minimum|lowest|least|smallest)(?: the| our| my)? (\w+(?: \w+)?)"
+    r"(?: (?:of|in) .*)?"
+)
+
 
 def _quantile_preference(statement: str) -> Preference | None:
     """The quantile that a statement such as "p95" or "the 95th percentile" means."""
@@ -194,7 +216,16 @@ def _mean_preference(statement: str) -> Preference | None:
         return None
     loss = found["less"] is not None
     wanted = f"the {'lowest' if loss else 'highest'} average {found[3]}"
-    return Preference(wanted, Mean(), "the mean; smaller is better" if loss else "the mean", "average", loss)
+    return Preference(wanted, Mean(), "the mean; smaller is better" if loss else "the mean", "average", loss, found[3])
+
+
+def _least_spread_preference(statement: str) -> Preference | None:
+    """The spread alone, to be kept small: for statements such as "minimise variance", which do not name the average."""
+    found = _LEAST_OF.fullmatch(re.sub(r"\s+", " ", statement.strip().lower()))
+    if not found or not any(catalogue_key(word) == "spread" for word in found[1].split()):
+        return None
+    does = "the negative of the Gini spread; the average does not count; one arm is always best for it"
+    return Preference("the least spread, whatever the average", linear_combination([(-1.0, GiniDeviation())]), does)
 
 
 def as_preference(given: object) -> Preference:
@@ -276,7 +307,7 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
         raise TypeError(f"say what you value in words, such as 'avoid the worst 10 %', got {statement!r}.")
     if len(statement) > MAX_STATEMENT:
         raise ValueError(f"a statement has up to {MAX_STATEMENT:,} letters, got {len(statement):,}; say it shorter.")
-    if found := _quantile_preference(statement):
+    if found := _quantile_preference(statement) or _least_spread_preference(statement):
         return found
     weighted = split_weighted_phrase(statement)
     if weighted:
@@ -289,18 +320,14 @@ def preferences(statement: str | None = None) -> Preferences | Preference:
     for entry in entries:
         if statement.strip().lower() == entry.statement:
             return entry
-    tail = re.sub(r"\b(average|mean) of (the )?(?=worst|best|top)", "", statement.lower())
+    tail = re.sub(r"\b(average|mean) of (the )?(?=worst|best|top)|\bbest (?=average|mean)", "", statement.lower())
     key = catalogue_key(tail if numbers.tries is None else f"{tail} tries")  # "best of 3" has no word for them
-    if key == "guess":
-        raise ValueError(
-            f"no preference over rewards makes choices hard to guess ({statement!r}): a metric looks at how rewards "
-            "are distributed, not at which arm comes next. Equal shares of all arms are hardest to guess; for "
-            "rewards that lie far apart, say 'reward spread'."
-        )
+    if key in _REFUSALS:
+        raise ValueError(_REFUSALS[key].format(statement))
     for entry in entries:
         if entry.key == key:
             _require_all_numbers_used(statement, numbers, entry)
-            return entry
+            return (_mean_preference(statement) if key == "average" else None) or entry
     if found := _mean_preference(statement):
         return found
     nearest = difflib.get_close_matches(statement.lower(), [p.statement for p in entries], 3, 0.3)

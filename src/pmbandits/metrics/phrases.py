@@ -47,7 +47,8 @@ _DECREASING = re.compile(
 )
 _NEGATIONS = frozenset("not no never without nobody none cannot nor nothing hardly barely".split())  # noqa: SIM905
 _INCREASING = frozenset(
-    "more high higher highest good increase maximise maximize much great greater some".split()  # noqa: SIM905
+    """more high higher highest good increase maximise maximize much great greater some raise grow improve boost most
+    largest""".split()  # noqa: SIM905
 )
 _LIKING = frozenset("take taking love like seek seeking more want embrace".split())  # noqa: SIM905
 # Words without direction. A wish for spread or for the best, whose opposite is also wished for, may have no others.
@@ -56,8 +57,18 @@ _NEUTRAL = frozenset(
     three want wants wish need value prefer reward rewards result results outcome outcomes income return returns
     possible better large larger big bigger just only plain pure please case cases count counts matter matters care
     about go looking look over overweight weight eye lot lots from am days day how out percent do does will would should
-    make makes end but rather instead""".split()  # noqa: SIM905
+    make makes end but rather instead arithmetic simple long-run""".split()  # noqa: SIM905
 )
+# Words of finance, and what they say of rewards: a tail, or a level.
+_TAIL_TERMS = re.compile(
+    r"\b(?:(?:conditional|average|tail) value[ -]at[ -]risk|expected (?:shortfall|tail loss)|cvar(?=.*\d)|(?<=% )cvar)"
+    r"\b"
+)
+_LEVEL_TERMS = re.compile(r"\b(?:value[ -]at[ -]risk|var(?=.*\d)|(?<=% )var)\b")
+_RATIO = re.compile(
+    r"\bper\b[\w ]*\b(?:risk|volatil|varia|spread|deviat)|\badjusted\b|\bratio\b|\b(?:sharpe|sortino|calmar)\b"
+)
+_KIND_OF_MEAN = re.compile(r"([a-z'-]+) (?:mean|average)\b")
 _INDIFFERENT = re.compile(r"\b(not|never|hardly) (really )?care\b|\bis (fine|ok|okay)\b")
 
 # ---- from topics to an entry of the catalogue -------------------------------------------------------------
@@ -82,6 +93,8 @@ _RULES = (
     ("+jackpot", "rare gains"),
     ("=spread outlier unless =steady", "robust spread"),
     ("=spread lowend", "low spread"),
+    ("+rare unless low", None),
+    ("outlier average", "kind of mean"),
 )
 # The wishes that marks amount to. Rules call them by their names after =.
 _IMPLIED = {
@@ -107,6 +120,11 @@ def catalogue_key(phrase: str) -> str | None:
     """
     key: str | None
     text = phrase.lower().replace("’", "'").replace("n't", " not").replace("low end", "lowend")
+    text = _LEVEL_TERMS.sub("level", _TAIL_TERMS.sub("worst", text))
+    if _RATIO.search(text):
+        return "ratio"
+    if any(not _is_known_word(word) for word in _KIND_OF_MEAN.findall(text)):
+        return "kind of mean"
     marked: set[str] = set()
     for clause in re.split(r"[,;:]|\bbut\b|\brather\b|\binstead\b", text):
         marked |= _topics_of_clause(clause)
@@ -198,16 +216,18 @@ def parse_phrase_numbers(phrase: str) -> PhraseNumbers:
 
     >>> parse_phrase_numbers("avoid the worst quarter").share, parse_phrase_numbers("the best of five tries").tries
     (0.25, 5.0)
-    >>> parse_phrase_numbers("the worst 5 % of 100").unused
-    ['100']
+    >>> parse_phrase_numbers("the worst 5 % of 100").unused, parse_phrase_numbers("expected shortfall 95 %").share
+    (['100'], 0.05)
     """
     text, share, tries = phrase.lower(), None, None
+    of_tail = _TAIL_TERMS.search(text) is not None
     if found := _TRIES.search(text):
         said = found[1] or found[2]
         tries = float(_NUMBER_WORDS.get(said, 0)) or _parse_decimal(said)
         text = text.replace(found[0], " ")
     if found := _SHARE.search(text):
         share, text = _parse_share(found[0]), text[: found.start()] + " " + text[found.end() :]
+        share = round(min(share, 1.0 - share), 12) if of_tail else share  # of 95 % it is about the other 5 %
     return PhraseNumbers(share, tries, _ANY_NUMBER.findall(text))
 
 
