@@ -55,7 +55,7 @@ def advise(
     ] = None,
     by: Annotated[str | None, typer.Option(help="One more answer for each value of this column.")] = None,
     segment: Annotated[
-        str | None, typer.Option(help="A column that is known before you choose: the best choice for each of its values.")
+        str | None, typer.Option(help="A column known before you choose: the best choice for each of its values.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="The column that says how much a row counts.")] = None,
     propensity: Annotated[
@@ -97,9 +97,9 @@ def advise(
 
     Examples:
 
-        pmbandits advise log.csv --metric gini
+        pmbandits advise log.csv
 
-        pmbandits advise log.csv --metric 'mean+0.5*gini' --arm supplier --reward score --support 0,10 --out report.html
+        pmbandits advise log.csv --metric 'avoid the worst 10 %' --arm supplier --reward score --out report.html
     """
     import matplotlib as mpl
 

@@ -57,10 +57,10 @@ def show_demo(out: Console, path: Path, rounds: int) -> None:
     out.print(
         "\n[bold]Your own data[/] (a CSV file with the columns arm and reward):\n"
         "  . .venv/bin/activate\n"
-        "  pmbandits advise rewards.csv --metric gini --out report.html\n"
+        "  pmbandits advise rewards.csv --metric 'avoid the worst 10 %' --out report.html\n"
         "[bold]In Python[/]:\n"
         "  import pmbandits as pmb\n"
-        "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'gini'))\n"
+        "  print(pmb.advise({'a': [0, 1, 1], 'b': [2, 0, 5]}, 'steady'))\n"
         "  policy = pmb.Vet(pmb.GiniDeviation(), n_arms=2, support=pmb.Binary())\n"
         "  arm = policy.ask(); policy.tell(arm, 1.0)\n"
         "[bold]Other preferences[/]: pmbandits metrics --by-wish",
