@@ -205,3 +205,19 @@ def test_weights_of_a_utility_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             pmb.utility("mean", arms, weights, segments=often)
+
+
+@pytest.mark.parametrize("name", ["lower_cvar(0.25)", "mean + 2*lower_cvar(0.1)"])
+def test_continuous_arms_have_an_exact_answer_for_one_corner(name: str) -> None:
+    rng = np.random.default_rng(3)
+    arms = {f"s{s}": pmb.Bandit([st.beta(*rng.uniform(0.5, 5.0, 2)) for _ in range(3)]) for s in range(5)}
+    arms["s0"] = pmb.Bandit([st.norm(0.2, 0.5), st.norm(0.6, 1.0), pmb.Bandit.bernoulli([0.7]).distributions[0]])
+    often = dict(zip(arms, rng.dirichlet(np.full(5, 3.0)).tolist(), strict=True))
+    best = pmb.oracle(name, arms, segments=often)
+    plans = np.array(list(product(range(3), repeat=5)))  # more than are compared one by one
+    weights = np.zeros((len(plans), 15))
+    for s, share in enumerate(often.values()):
+        weights[np.arange(len(plans)), 3 * s + plans[:, s]] = share
+    values = pmb.optimize.utilities(pmb.metric(name), best.population.columns, weights)
+    assert best.value == pytest.approx(values.max(), rel=1e-9)
+    assert best.certified and best.gap <= 2e-9

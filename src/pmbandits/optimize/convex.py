@@ -6,7 +6,9 @@ worse than that point, and such steps from many starts end at good vertices. How
 - V(a) ≤ Σ a_i·V(arm i), and in every cell h lies below its chord between the least and the largest survival that
   allowed mixtures have there. Both are linear in a, so linear programs say how large they can be.
 - If h is straight but for one corner (LowerCVaR), Σ_cells ω·max(S − place, 0) is the largest, over all cells at which
-  the sum can end, of a sum that is linear in a. One linear program for each end gives the maximum itself.
+  the sum can end, of a sum that is linear in a. One linear program for each end gives the maximum itself. Continuous
+  arms have ends everywhere: V(a) = max_z L_z(a) with L_z linear in a and concave in z, so between two ends a tangent
+  bounds it.
 - For few arms branch and bound tightens the first bound on smaller and smaller simplices.
 """
 
@@ -21,6 +23,7 @@ from pmbandits.constraints.polytope import Polytope
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._constraints import fill_linear_maximiser_within_rows
 from pmbandits.optimize.branch_and_bound import branch_and_bound, cellwise_bound
+from pmbandits.tables.crossings import N_NODES, NODES, WEIGHTS
 from pmbandits.tables.survival_table import LARGEST_DENSE_TABLE, SurvivalTable
 
 _FEW_VERTICES = 200  # up to so many vertices are compared one by one
@@ -28,6 +31,7 @@ _N_STARTS = 40  # from which vertices are looked for
 _MAX_ASCENT_STEPS = 50
 _MAX_THRESHOLDS = 20_000  # linear programs for a metric with one corner
 _MAX_ARMS_TO_BRANCH = 10
+_MAX_DENSER, _N_PARTS = 12, 8  # how often thresholds of continuous arms are made denser, and by how much
 
 
 class Vertices:
@@ -79,7 +83,7 @@ def maximise_convex(metric: Distortion, table: SurvivalTable, allowed: Polytope,
         k = int(np.argmax(values))
         return VertexMaximum(vertices[k], float(values[k]), float(values[k]), "best corner")
     finder, single = Vertices(allowed), table.values(metric)
-    found = _best_by_thresholds(metric, table, finder)
+    found = _best_by_thresholds(metric, table, finder) or _best_by_continuous_threshold(metric, table, finder, goal)
     if found is not None:
         return found
     rng, size = np.random.default_rng(0), float(np.abs(single).max())
@@ -125,3 +129,62 @@ def _best_by_thresholds(metric: Distortion, table: SurvivalTable, finder: Vertic
             weights, value = trial, here
     value = table.value(metric, weights)
     return VertexMaximum(weights, value, max(min(upper, float(most.max())), value), "one linear program a threshold")
+
+
+def _best_by_continuous_threshold(
+    metric: Distortion, table: SurvivalTable, finder: Vertices, goal: float
+) -> VertexMaximum | None:
+    """The best mixture for h that is straight but for one corner, of arms on panels; ``None`` for all others.
+
+    V(a) is the largest L_z(a) = slope·E(X) + bend·(z·(1 − place) − E(z − X)⁺) over all thresholds z. From z on, L rises
+    at most as fast as at z, so its tangent there bounds it up to the next threshold. Where that bound is above what was
+    found, thresholds are made denser. Only for segments without limits, where linear forms are maximised at once.
+    """
+    smooth = metric._smooth_part
+    if not smooth.is_straight or len(smooth.kinks) != 1 or table.panel_edges is None or not table.distributions:
+        return None
+    if not finder.allowed.is_product_of_simplices:
+        return None
+    (place, bend), widths = smooth.kinks[0], table.cell_widths.reshape(-1, N_NODES)
+    left, right = (table.anchor + edge for edge in table.panel_edges)
+    below = table.cdf_rows
+    # The mean is the anchor, plus what lies above it, less what lies below.
+    mean = table.anchor + table.survival_rows[:, table.n_left :] @ table.cell_widths[table.n_left :]
+    mean = mean - below[:, : table.n_left] @ table.cell_widths[: table.n_left]
+    straight = smooth.value_at_1 * mean[:, None]
+    z, width = left, right - left
+    areas = (below.reshape(table.n_arms, -1, N_NODES) * widths).sum(axis=2)
+    shortfall = np.cumsum(areas, axis=1) - areas  # E(z − X)⁺ at the left edge of each panel
+    best, weights = -np.inf, np.zeros(0)
+    settled = -np.inf  # the largest bound of stretches that are not looked at any more
+    for _ in range(_MAX_DENSER):
+        cdf = np.array([arm.cdf(z) for arm in table.distributions])
+        lines = straight + bend * (z * (1.0 - place) - shortfall)
+        at_end = lines + bend * width * (1.0 - place - cdf)
+        here = finder.allowed.bounds_of_linear_forms(lines)[1]
+        bounds = np.maximum(here, finder.allowed.bounds_of_linear_forms(at_end)[1])
+        if here.max(initial=-np.inf) > best:
+            best, weights = float(here.max()), finder.best_vertex(lines[:, int(np.argmax(here))])
+        open_ones = bounds > best + goal
+        settled = max(settled, float(bounds[~open_ones].max(initial=-np.inf)))
+        if not open_ones.any():
+            break
+        z, width, shortfall = _denser(table, z[open_ones], width[open_ones], shortfall[:, open_ones])
+    else:
+        settled = max(settled, float(bounds[open_ones].max()))
+    value = table.value(metric, weights)
+    return VertexMaximum(weights, value, max(settled, best, value), "one linear program a threshold")
+
+
+def _denser(
+    table: SurvivalTable, z: FloatArray, width: FloatArray, shortfall: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Each stretch from z on cut into equal parts: their left ends, widths, and E(z − X)⁺ there."""
+    part = np.repeat(width / _N_PARTS, _N_PARTS)
+    start = (z[:, None] + width[:, None] * np.arange(_N_PARTS) / _N_PARTS).ravel()
+    nodes = start[:, None] + part[:, None] * NODES
+    cdf = np.array([arm.cdf(nodes.ravel()) for arm in table.distributions])
+    inside = (part[:, None] * WEIGHTS * cdf.reshape(table.n_arms, *nodes.shape)).sum(axis=2)
+    inside = inside.reshape(table.n_arms, -1, _N_PARTS)
+    before = np.cumsum(inside, axis=2) - inside
+    return start, part, (shortfall[:, :, None] + before).reshape(table.n_arms, -1)
