@@ -198,7 +198,8 @@ def _kernel_entries() -> Iterator[CompileItem]:
     )
     yield as_compile_item(
         joint_regret.maximise_joint_lead_in_place,
-        "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats, floats, float, int",
+        "floats, floats, floats, floats, floats, table, table, int, floats, floats, floats, floats, floats, ints, "
+        "float, int",
     )
     yield as_compile_item(joint_regret.joint_slope_step_error, "floats, float")
     yield as_compile_item(joint_bernoulli.fill_tangents_of_all_arms, "ints, ints, float, float, table, table")

@@ -328,11 +328,11 @@ class Experiment:
         found = self.state()["certainty"]
         if found is None:
             raise ServiceError(200, "the policy of this experiment keeps no confidence sets, so nothing is certain.")
-        numbers = {name: found.get(name) for name in Certainty._fields if name != "meaning"}
+        numbers = {name: found.get(name) for name in Certainty._fields if name not in ("meaning", "frequencies")}
         # JSON has no infinite numbers, and none that are not known: both come as null.
         unknown = {"lower": -math.inf, "probability": math.nan}
         known = {k: unknown.get(k, math.inf) if v is None else float(v) for k, v in numbers.items()}
-        return Certainty(**known, meaning=str(found["meaning"]))
+        return Certainty(**known, meaning=str(found["meaning"]), frequencies=tuple(found.get("frequencies") or ()))
 
     def history(self, after: int = 0) -> list[dict[str, Any]]:
         """How the experiment went: shares wanted and played, and how sure the mixture was, over time."""

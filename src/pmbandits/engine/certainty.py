@@ -21,7 +21,10 @@ from pmbandits.engine.capacity import memory_with_radius_table
 from pmbandits.engine.coarsen import CELLS, coarse_distributions, memory_of_coarse_distributions
 from pmbandits.engine.joint_regret import FINE_CELLS, joint_regret_bound
 from pmbandits.engine.reading import Reading
+from pmbandits.engine.roster import PAUSED, PLAYS
+from pmbandits.engine.segment_bounds import columns_by_segment, upper_bound_of_plans
 from pmbandits.estimates._rewards import BINARY, SAMPLES
+from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.encoding import h_value
 from pmbandits.mixtures._optimistic_bound import set_mix_to_most_optimistic, upper_bound_of_any_mixture
 from pmbandits.state.memory import Memory
@@ -29,6 +32,7 @@ from pmbandits.supports import Finite, Interval
 
 SETS, MEANS, CORNER, CHANCES = "sets", "means", "corner", "chances"
 COARSEN_FROM = 4 * CELLS  # from so many rewards on, a search in cells comes first
+FOR_ARRIVALS_SO_FAR = "if the segments come as often as they did so far"
 
 
 class Certainty(NamedTuple):
@@ -53,6 +57,8 @@ class Certainty(NamedTuple):
         the paper's constants, and for sets of your own.
     meaning : what all of this rests on (the confidence set of each arm, an interval for each arm's mean or utility, or
         one set for the chances of all arms), with which probability it holds, and for which times.
+    frequencies : with segments, how often people of each came so far. All of this is for a population in which they
+        come as often; how often they will come is not known. Empty without segments.
 
     Examples
     --------
@@ -72,13 +78,15 @@ class Certainty(NamedTuple):
     regret: float
     probability: float
     meaning: str
+    frequencies: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         if not np.isfinite(self.regret):
             return "Nothing is certain yet about how far this mixture is from the best one."
         known = self.probability > 0.0
         when = f"With probability {100 * self.probability:.6g} %" if known else "If the confidence sets hold"
-        return f"{when}, this mixture falls short of the best mixture by at most {self.regret:.2g}."
+        of = f", {FOR_ARRIVALS_SO_FAR}" if self.frequencies else ""
+        return f"{when}, this mixture falls short of the best mixture by at most {self.regret:.2g}{of}."
 
     def _repr_html_(self) -> str:
         rows = [
@@ -87,6 +95,8 @@ class Certainty(NamedTuple):
             ("so the regret of this mixture", f"at most {self.regret:.4g}"),
             ("what this rests on", self.meaning),
         ]
+        if self.frequencies:
+            rows.append(("for whom", f"{FOR_ARRIVALS_SO_FAR}: {', '.join(f'{p:.3g}' for p in self.frequencies[:8])}"))
         return _html.html_titled_block(
             "How sure is this mixture?", _html.html_paragraphs([str(self)]), _html.html_table((), rows)
         )
@@ -121,6 +131,7 @@ class BoundsBasis(NamedTuple):
     arms : how many arms there may ever be.
     corner : for ``CORNER``, the metric.
     atoms : for ``CORNER`` on a ``Finite`` support, its points.
+    convex : with several segments, the metric if it is convex.
     """
 
     kind: str
@@ -128,6 +139,7 @@ class BoundsBasis(NamedTuple):
     arms: int
     corner: Corner | None = None
     atoms: FloatArray | None = None
+    convex: Distortion | None = None
 
     def guarantee_text(self, of_sets: str) -> str:
         """What is guaranteed, in words, made from the same for confidence sets."""
@@ -155,10 +167,15 @@ def certified_utility_and_regret_bounds(
     """Lower, empirical and upper utility of a mixture, an upper bound of any mixture's, and of this one's regret."""
     if basis.kind == MEANS:
         least, middle, most = arm_utility_intervals(memory, basis.failure)
-        rival = float(most.max())
-        # One arm alone is best. Where it is arm i, the mixture falls short by Σ a_j·(U_i − U_j): its own share is none.
-        regret = float(((1.0 - mix) * most - (mix @ least - mix * least)).max())
-        return float(mix @ least), float(mix @ middle), float(mix @ most), rival, max(regret, 0.0)
+        rival = regret = 0.0
+        for arms in columns_by_segment(memory):
+            a, low, high = mix[arms], least[arms], most[arms]
+            weight = float(a.sum()) if memory.n_segments > 1 else 1.0
+            rival += weight * float(high.max())
+            # One arm alone is best. Where it is arm i, the mixture falls short by Σ a_j·(U_i − U_j): its own share is
+            # none.
+            regret += max(float(((weight - a) * high - (a @ low - a * low)).max()), 0.0)
+        return float(mix @ least), float(mix @ middle), float(mix @ most), rival, regret
     if basis.corner is not None:
         return corner_utility_and_regret_bounds(memory, mix, basis, basis.corner)
     if basis.kind == CHANCES:
@@ -170,7 +187,10 @@ def certified_utility_and_regret_bounds(
     regret = joint_regret_bound(memory, mix, cells)
     if memory.metric_shape == CONVEX and np.isfinite(regret) and memory.bounded == 1 and memory.n_limited == 0:
         return low, middle, high, max(low + regret, high), regret  # the regret is that to the best other arm
-    rival = max(float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory))), high)
+    rival = float(upper_bound_of_any_mixture(memory.address, initial_rival_mixture(memory, mix)))
+    if basis.convex is not None:
+        rival = min(rival, upper_bound_of_plans(basis.convex, memory, mix))
+    rival = max(rival, high)
     return low, middle, high, rival, min(rival - low, regret)
 
 
@@ -242,11 +262,14 @@ def _unit_rewards(rewards: FloatArray, memory: Memory, corner: Corner) -> FloatA
     return 1.0 - x[::-1] if corner.mirrored else x
 
 
-def initial_rival_mixture(memory: Memory) -> FloatArray:
+def initial_rival_mixture(memory: Memory, mix: FloatArray) -> FloatArray:
     """The mixture from which the search for the best rival starts: with many rewards, that of a coarse search.
 
-    Only concave metrics need a search.
+    Only concave metrics need a search. With segments, each has the weight that it has in ``mix``.
     """
+    even = np.empty(memory.n_arms)
+    for arms in columns_by_segment(memory):
+        even[arms] = (1.0 if memory.n_segments <= 1 else mix[arms].sum()) / arms.size
     few = (
         memory.metric_shape != CONCAVE
         or memory.storage_mode != SAMPLES
@@ -255,8 +278,9 @@ def initial_rival_mixture(memory: Memory) -> FloatArray:
         or memory.n_rewards.min() == 0
     )
     if few or memory.moment_order > 0.0 or memory.sub_gaussian_sigma > 0.0:
-        return np.full(memory.n_arms, 1.0 / memory.n_arms)
+        return even
     rough = memory_of_coarse_distributions(memory, coarse_distributions(memory))
+    rough.mix[:] = even
     set_mix_to_most_optimistic(rough.address)
     return rough.mix.copy()
 
@@ -277,7 +301,7 @@ class CertaintyMethods(Reading):
 
         Parameters
         ----------
-        weights : the shares of the arms; by default those of the current mixture.
+        weights : the shares of the arms (with segments, a row for each); by default those of the current mixture.
         exact : whether to work out what is possible while the survival curve of every single arm falls, too
             (:func:`pmbandits.confidence.exact_bounds.extreme_value`). This is narrower. It is for sets that limit the
             arms' curves, and takes about ten milliseconds to a tenth of a second.
@@ -330,11 +354,12 @@ class CertaintyMethods(Reading):
         """How sure the utility of a mixture is, and how large that of any other mixture could still be.
 
         This is for every policy that keeps confidence sets. What it says holds while those are valid: see
-        :class:`~pmbandits.engine.certainty.Certainty`.
+        :class:`~pmbandits.engine.certainty.Certainty`. With segments it is for a population in which these come as
+        often as they did so far.
 
         Parameters
         ----------
-        weights : the shares of the arms; by default those of the current mixture.
+        weights : the shares of the arms (with segments, a row for each); by default those of the current mixture.
 
         Examples
         --------
@@ -351,7 +376,8 @@ class CertaintyMethods(Reading):
         low, middle, high, rival, regret = certified_utility_and_regret_bounds(memory, mix, basis)
         wrong, chosen = clone._total_failure_probability(), clone._require_confidence_sets()
         probability = max(1.0 - wrong, 0.0) if np.isfinite(wrong) else float("nan")
-        return Certainty(middle, low, high, rival, regret, probability, basis.guarantee_text(chosen.meaning))
+        seen = () if clone._segments is None else tuple(self._segment_frequencies().tolist())
+        return Certainty(middle, low, high, rival, regret, probability, basis.guarantee_text(chosen.meaning), seen)
 
     def _bounds_basis(self) -> BoundsBasis:
         """What bounds rest on: on what says most about this metric and support. Rewards have no say in it.
@@ -363,16 +389,17 @@ class CertaintyMethods(Reading):
         chosen, metric, support, memory = self.confidence, self.metric, self.support, self._memory
         assert chosen is not None and metric is not None and support is not None
         arms, _ = self._n_arms_sharing_delta(memory.n_arms)
+        several = memory.n_segments > 1
         if chosen.name == "kl" and memory.sketch_size == 0 and self._plan.forgetting is None:
-            if memory.storage_mode == BINARY and memory.n_limited == 0:
+            if memory.storage_mode == BINARY and memory.n_limited == 0 and not several:
                 return BoundsBasis(CHANCES, arms * chosen.failure, arms)
             if metric.shape == "linear" and isinstance(support, (Interval, Finite)) and memory.storage_mode != BINARY:
                 return BoundsBasis(MEANS, chosen.failure, arms)
-            corner = Corner.of_metric(metric)
+            corner = None if several else Corner.of_metric(metric)
             if corner is not None and isinstance(support, (Interval, Finite)) and memory.n_limited == 0:
                 atoms = np.array(support.atoms) if isinstance(support, Finite) and memory.rounding == 0.0 else None
                 return BoundsBasis(CORNER, chosen.failure, arms, corner, atoms)
-        return BoundsBasis(SETS, chosen.failure, arms)
+        return BoundsBasis(SETS, chosen.failure, arms, convex=metric if several and metric.shape == "convex" else None)
 
     def _snapshot_with_mixture(self, weights: ArrayLike | None) -> tuple[Self, Memory, FloatArray]:
         """A copy of the policy at one moment, its memory, from which sets can be worked out, and a mixture of its arms.
@@ -384,18 +411,53 @@ class CertaintyMethods(Reading):
         clone = (
             self._clone() if weights is not None else self._updated_clone()
         )  # rewards are put in order once, for both
-        given = (
-            clone._expand_to_all_arms(clone._memory.mix.copy())
-            if weights is None
-            else _validation.check_weights(weights, clone.n_arms)
-        )
+        if clone._segments is not None:
+            given = clone._joint_weights(weights)
+        elif weights is None:
+            given = clone._expand_to_all_arms(clone._memory.mix.copy())
+        else:
+            given = _validation.check_weights(weights, clone.n_arms)
         clone = clone._with_waiting_arms_in_memory()
         active_arms = list(clone._active_arms)
         playing = set(active_arms)
-        idle = [name for i, name in enumerate(clone.names) if given[i] > 0.0 and i not in playing]
+        idle = [name for i, name in enumerate(clone._columns) if given[i] > 0.0 and i not in playing]
         if idle:
             raise ValueError(f"{', '.join(idle[:5])} does not play now; give it a weight of 0, or resume it.")
-        return clone, memory_with_radius_table(clone._memory, clone._current_plan(clone._memory)), given[active_arms]
+        memory = memory_with_radius_table(clone._memory, clone._current_plan(clone._memory))
+        if clone._segments is not None:
+            memory.mix[:] = given[active_arms]
+            if memory.n_limit_rows:
+                memory.limit_bounds[-len(clone._segments) :] = clone._segment_frequencies()
+        return clone, memory, given[active_arms]
+
+    def _joint_weights(self, weights: ArrayLike | None) -> FloatArray:
+        """The weights of all columns, from the shares within each segment; by default those of the current mixture.
+
+        Segments that nobody came from yet have no weight, and leave the memory: little is known of them.
+        """
+        segments = self._segments
+        assert segments is not None
+        rows = self.mixture if weights is None else np.asarray(weights)
+        shape = (len(segments), len(segments.arms))
+        if rows.shape != shape:
+            raise ValueError(
+                f"weights of shape {rows.shape} were given for {shape[0]} segments and {shape[1]} arms; give a row for "
+                "each segment."
+            )
+        rows = np.array([_validation.check_weights(row, shape[1]) for row in rows])
+        if (rows[segments.column_at < 0] > 0.0).any():
+            raise ValueError("a segment has a weight for an arm that it does not have; give that a weight of 0.")
+        frequencies = self._segment_frequencies()
+        absent = frequencies == 0.0
+        if absent.any() and self._plan.forgetting is None:
+            states = tuple(
+                PAUSED if absent[segment] and state == PLAYS else state
+                for segment, state in zip(segments.segment_of, self._arm_states(), strict=True)
+            )
+            joined_at = {i: t for i, t in self._round_in_which_arms_joined().items() if states[i] == PLAYS}
+            self.__dict__.update(self._state_rearranged_for_arms(states, joined_at, include_waiting_arms=True))
+        joint: FloatArray = (frequencies[:, None] * rows)[segments.segment_of, segments.arm_of]
+        return joint
 
     def _require_confidence_sets(self) -> ConfidenceSet:
         """The policy's confidence sets, or an error in one sentence if it keeps none."""

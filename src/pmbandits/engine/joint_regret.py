@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.metrics.encoding import has_monotone_curvature
 from pmbandits.mixtures._joint_regret import (
@@ -38,15 +38,17 @@ class SurvivalCells(NamedTuple):
     furthest_point: FloatArray
     share: FloatArray
     tie: FloatArray
+    segment_of: IntArray  # of each arm; empty if there are not several segments
 
     def maximise_lead_in_place(
         self, h: FloatArray, a: FloatArray, b: FloatArray, more: FloatArray, enough: float, passes: int
     ) -> tuple[float, float]:
         """Maximise the lead of b over a in these cells, in place; returns the value and the gap to the optimum."""
-        width, low, high, least, most, furthest_point, share, tie = self
+        width, low, high, least, most, furthest_point, share, tie, segment_of = self
         value, gap = maximise_joint_lead_in_place(
-            h, a, b, more, width, low, high, width.size, least, most, furthest_point, share, tie, enough, passes
-        )
+            h, a, b, more, width, low, high, width.size, least, most, furthest_point, share, tie, segment_of, enough,
+            passes,
+        )  # fmt: skip
         return float(value), float(gap)
 
 
@@ -56,13 +58,17 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
     For concave metrics, and sets that limit survivals cell by cell (all but balls and heavy tails), see
     ``mixtures/_joint_regret.py``. For convex metrics, and a mixture that is one arm: some arm alone is best, and it has
     no regret compared with itself.
+
+    With segments, the rivals are the mixtures in which each segment has the weight that it has in ``mix``.
     """
     members = np.flatnonzero(mix > 0.0)
     if memory.n_rewards.min() == 0:
         return np.inf
     if memory.metric_shape == CONVEX and members.size == 1:
         return max(float(max_lead_of_other_arms(memory.address, mix)), 0.0)
-    if memory.metric_shape != CONCAVE or members.size > MAX_MEMBERS:
+    segment_of = memory.segment_of if memory.n_segments > 1 else np.empty(0, dtype=np.int64)
+    cases = _cases_of_gaining_arms(mix, segment_of)
+    if memory.metric_shape != CONCAVE or cases is None:
         return np.inf
     smooth = has_monotone_curvature(memory.h)
     fine = min(fine, SMOOTH_CELLS) if smooth else fine
@@ -71,19 +77,16 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
     if count == 0:
         return np.inf
     h = memory.h
-    cells, lost = _cells_with_mixture_bounds(h, mix, *(part[:count] for part in buffers))
+    cells, lost = _cells_with_mixture_bounds(h, mix, segment_of, *(part[:count] for part in buffers))
     rough = cells
     if count > 2 * COARSE_CELLS:  # neighbours put together, as lay_cells does
         edges = np.linspace(0, count, COARSE_CELLS + 1).astype(np.int64)
+        widths = np.add.reduceat(cells.width, edges[:-1])
         rough, _ = _cells_with_mixture_bounds(
-            h, mix, np.add.reduceat(cells.width, edges[:-1]), cells.low[edges[1:] - 1], cells.high[edges[:-1]]
+            h, mix, segment_of, widths, cells.low[edges[1:] - 1], cells.high[edges[:-1]]
         )
     worst = 0.0
-    for gains in product((1.0, 0.0), repeat=members.size):
-        more = np.ones(memory.n_arms)
-        more[members] = gains
-        if more.all() or not more.any():
-            continue  # what some arms get, others must lose
+    for more in cases:
         b = mix.copy()
         if rough is not cells:
             rough.maximise_lead_in_place(h, mix, b, more, worst, 150)
@@ -99,12 +102,43 @@ def joint_regret_bound(memory: Memory, mix: FloatArray, fine: int = FINE_CELLS) 
     return worst + lost + offset + float(joint_slope_step_error(h, float(cells.width.sum())))
 
 
+def _cases_of_gaining_arms(mix: FloatArray, segment_of: IntArray) -> list[FloatArray] | None:
+    """Which arms get more than in the mixture (1) and which less (0), in all ways; ``None`` if there are too many.
+
+    What some arms of a segment get, others of it must lose; those that have nothing can only get more.
+    """
+    ways: list[list[tuple[IntArray, FloatArray]]] = []
+    n_cases = 1
+    for segment in np.unique(segment_of) if segment_of.size else [-1]:
+        arms = np.flatnonzero(segment_of == segment) if segment_of.size else np.arange(mix.size)
+        members = arms[mix[arms] > 0.0]
+        if members.size > MAX_MEMBERS:
+            return None
+        mine: list[tuple[IntArray, FloatArray]] = []
+        for gains in product((1.0, 0.0), repeat=members.size):
+            more = np.ones(mix.size)
+            more[members] = gains
+            if not more[arms].all() and more[arms].any():
+                mine.append((arms, more[arms]))
+        ways.append(mine or [(arms, np.ones(arms.size))])  # nothing can move
+        n_cases *= len(ways[-1])
+        if n_cases > 1 << MAX_MEMBERS:
+            return None
+    found = []
+    for case in product(*ways):
+        more = np.ones(mix.size)
+        for places, part in case:
+            more[places] = part
+        found.append(more)
+    return [more for more in found if not more.all()]
+
+
 def _cells_with_mixture_bounds(
-    h: FloatArray, mix: FloatArray, width: FloatArray, low: FloatArray, high: FloatArray
+    h: FloatArray, mix: FloatArray, segment_of: IntArray, width: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[SurvivalCells, float]:
     """The cells with the mixture's own ends in them; and what is lost by rounding."""
     low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
     least, most, furthest_point = np.empty(width.size), np.empty(width.size), np.empty(width.size)
     lost = fill_mixture_survival_bounds(h, mix, width, low, high, width.size, least, most, furthest_point)
     share, tie = np.full(width.size, -1.0), np.zeros(width.size)
-    return SurvivalCells(width, low, high, least, most, furthest_point, share, tie), float(lost)
+    return SurvivalCells(width, low, high, least, most, furthest_point, share, tie, segment_of), float(lost)

@@ -175,6 +175,8 @@ class Policy(Saving, DeclaredOptions):
                 f"{type(self).__name__} has no rule for segments (grids of mixtures would grow like a power of their "
                 "number); take Vet, or Uniform to compare with."
             )
+        if segments is not None and options.get("certify", 0.0) > 0.0:
+            raise ValueError("certify and segments do not go together: leave certify out.")
         if isinstance(segments, Mapping) and names is None and n_arms is None:
             names = Segments.from_arguments(segments).arms
         if n_arms is None and names is not None:

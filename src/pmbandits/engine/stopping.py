@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence._bounds import mixture_utility_with_bounds
-from pmbandits.engine.certainty import CHANCES, Certainty, CertaintyMethods, certified_utility_and_regret_bounds
+from pmbandits.engine.certainty import (
+    CHANCES,
+    FOR_ARRIVALS_SO_FAR,
+    Certainty,
+    CertaintyMethods,
+    certified_utility_and_regret_bounds,
+)
 from pmbandits.engine.coarsen import coarse_distributions, memory_of_coarse_distributions, set_coarse_reward_counts
 from pmbandits.mixtures._certifying import fill_certification_gains
 from pmbandits.mixtures._continuous_search import update_best_mixture
@@ -81,7 +87,7 @@ class Forecast(NamedTuple):
     rounds : about how many more rounds. It is 0 if the regret is certain already, inf if it never will be, and nan
         while an arm has no reward.
     low, high : in simulated runs the true number lay between these about four times out of five.
-    goal : what is to be certain, in words.
+    goal : what is to be certain, in words; with segments, for people who come as often as they did so far.
     """
 
     rounds: float
@@ -262,7 +268,8 @@ class Stopping(CertaintyMethods):
 
         With the probability that :meth:`certainty` states, this is never wrong, however often you look, and whenever
         you stop. It is for every policy that keeps confidence sets. If these have a horizon, and an arm has more
-        rewards than that, the answer is always False.
+        rewards than that, the answer is always False. With segments it is about a population in which these come as
+        often as they did so far.
 
         Parameters
         ----------
@@ -306,6 +313,7 @@ class Stopping(CertaintyMethods):
         True
         """
         goal = parse_goal(regret)
+        said = str(goal) if self._segments is None else f"{goal} ({FOR_ARRIVALS_SO_FAR})"
         self._require_guarantee()
         if self._plan.forgetting is not None and self._plan.forgetting.kind:
             raise ValueError(
@@ -314,18 +322,18 @@ class Stopping(CertaintyMethods):
                 "done(...) says whether it is now."
             )
         if not self._is_within_set_horizon():
-            return Forecast(np.inf, np.inf, np.inf, str(goal))
+            return Forecast(np.inf, np.inf, np.inf, said)
         if is_goal_met(goal, self.certainty(None)):
-            return Forecast(0, 0, 0, str(goal))
+            return Forecast(0, 0, 0, said)
         self, memory, _ = self._snapshot_with_mixture(None)
         if memory.n_rewards.min() == 0:
-            return Forecast(np.nan, np.nan, np.nan, str(goal))
+            return Forecast(np.nan, np.nan, np.nan, said)
         mixture_utility_with_bounds(memory, memory.mix.copy())  # this puts the pool in order
         ahead = Extrapolation(self, memory, goal)
         now = float(max(memory.t, memory.rewards))
         middle = ahead.round_at_which_goal_is_met()
         if not math.isfinite(middle):
-            return Forecast(np.inf, np.inf, np.inf, str(goal))
+            return Forecast(np.inf, np.inf, np.inf, said)
         spread = np.sort([ahead.resampled_round_of_goal(seed) for seed in range(RESAMPLES)])
         low, high = (float(np.quantile(spread, share, method="nearest")) for share in (0.1, 0.9))
         low, high = min(low, middle) / (1.0 + SLACK), max(high, middle) * (1.0 + SLACK)
@@ -333,7 +341,7 @@ class Stopping(CertaintyMethods):
             _n_rounds_from_now_to(middle, now),
             _n_rounds_from_now_to(low, now),
             _n_rounds_from_now_to(high, now),
-            str(goal),
+            said,
         )
 
 

@@ -104,7 +104,7 @@ def set_rival_mixture(s: State) -> None:
 def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
     """Upper bound on the rival's utility: of ``s.rival_mixture`` where it is one mixture, else for all mixtures."""
     if s.storage_mode == BINARY:
-        low, high = reachable_mean_range(s)
+        low, high = reachable_mean_range(s, s.mix)
         return h_max(s.h, low, high)
     if has_rival_mixture:
         return utility_bound(s, s.rival_mixture, OPTIMISTIC)
@@ -112,7 +112,7 @@ def rival_utility_upper_bound(s: State, has_rival_mixture: bool) -> float:
     if s.set_kind == BALL:  # see upper_bound_of_any_mixture
         worst = largest_of(s.radius)
         worst = s.lipschitz * worst if s.bounded == 0 else s.holder_c * worst**s.holder_q
-    return utility_upper_bound_by_cells(s) + worst
+    return utility_upper_bound_by_cells(s, s.mix) + worst
 
 
 @step("state -> bool")

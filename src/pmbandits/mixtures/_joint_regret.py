@@ -37,7 +37,7 @@ import math
 
 import numpy as np
 
-from pmbandits._validation import FloatArray
+from pmbandits._validation import FloatArray, IntArray
 from pmbandits.confidence._bounds import update_confidence_sets
 from pmbandits.confidence._envelopes import (
     bounds_survival_pointwise,
@@ -343,17 +343,19 @@ def maximise_joint_lead_in_place(
     chord_peak: FloatArray,
     share: FloatArray,
     tie: FloatArray,
+    segment_of: IntArray,
     stop_below: float,
     passes: int,
 ) -> tuple[float, float]:
     """Maximise the lead of b over a, in place, among mixtures that give more to the same arms.
+
+    With segments (``segment_of`` is empty without), each keeps the weight that it has in b at first.
 
     Returns by how much b is ahead, and by how much another one may be further ahead. Ends when both together are below
     ``stop_below``, or the second is a small part of both, or after so many passes.
     """
     k = a.size
     floor, top, g, there, trial = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    one_segment = np.empty(0, np.int64)
     for i in range(k):
         floor[i], top[i] = (a[i], 1.0) if more[i] == 1.0 else (0.0, a[i])
     value = joint_lead_bound_and_gradient(
@@ -361,10 +363,10 @@ def maximise_joint_lead_in_place(
     )
     used = 1
     while True:
-        gap = frank_wolfe_gap(g, b, floor, top, one_segment)
+        gap = frank_wolfe_gap(g, b, floor, top, segment_of)
         if value + gap <= stop_below or gap <= 0.02 * (value + gap) or used >= passes:
             return value, gap
-        i, j = steepest_pair_of_arms(g, b, floor, top, one_segment)
+        i, j = steepest_pair_of_arms(g, b, floor, top, segment_of)
         if i < 0:
             return value, gap
         left, right = 0.0, min(top[i] - b[i], b[j] - floor[j])

@@ -197,6 +197,8 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
                 f"It is left out of the mixture, and is tried again: its index is {index[arm]:.3g}, below the "
                 f"threshold {threshold:.3g}. So its rewards do not show clearly enough yet that it should be left out."
             )
+        if not memory.n_rewards[same].all():
+            return "Not every arm of this segment has a reward yet, so they are pulled in turn."
         share = memory.target_shares[arm] / (memory.target_shares[same].sum() if memory.n_segments > 1 else 1.0)
         behind = share * memory.window_end[segment] - (memory.pulls[arm] - 1)
         end = self._clock_start_round + int(memory.window_end[-1])
@@ -208,7 +210,8 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
         first = int(np.argmin(least))
         if least[first] >= UNREACHABLE_KL:
             return f"{text} As things look now, none of the arms that are left out can help."
-        name = self.names[self._active_arms[left[first]]]
+        column = self._active_arms[left[first]]
+        name = self.names[column if self._segments is None else self._segments.arm_list[column]]
         return (
             f"{text} Of the arms that are left out, {name} will be tried next: its index is "
             f"{'' if np.isfinite(index[left[first]]) else 'at least '}{least[first]:.3g}, and that happens when the "
