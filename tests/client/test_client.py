@@ -165,3 +165,40 @@ def test_a_long_log_comes_whole(url: str) -> None:
 
     assert asyncio.run(later()) == 24_000
     shop.client.close()
+
+
+def test_segments_are_those_of_a_policy(url: str) -> None:
+    segments = {"new": ["A", "B"], "returning": ["C", "B"]}
+    arms = ["A", "B", "C"]
+    shop = make_shop(url, "segments", policy="uniform", arms=arms, segments=segments)
+    policy = pmb.Uniform("gini", names=arms, support=pmb.Binary(), segments=segments)
+    for k in range(20):
+        who = ("new", "returning")[k % 3 == 0]
+        ticket, arm = shop.ask(segment=who), policy.ask(segment=who)
+        assert (ticket.arm, ticket.segment) == (arms[arm], who)
+        shop.tell(ticket, k % 2)
+        policy.tell(arm, float(k % 2), segment=who)
+    shop.tell(reward=[1, 0], arm="B", segment=["new", "returning"])
+    policy.tell(["B", "B"], [1.0, 0.0], segment=["new", "returning"])
+    several = shop.ask(segment=["new", "returning"])
+    assert [one.arm for one in several] == [arms[k] for k in policy.ask(segment=["new", "returning"])]
+    assert [one.segment for one in several] == ["new", "returning"] == [*shop.segments]
+    assert len(shop.ask(3, segment="new")) == 3 and len(policy.ask(3, segment="new")) == 3
+    assert shop.names == policy.names and shop.arrivals.tolist() == policy.arrivals.tolist()
+    assert shop.pulls.tolist() == policy.pulls.tolist() and shop.mixture.tolist() == policy.mixture.tolist()
+    with pytest.raises(pmb.ServiceError, match="say who arrives"):
+        shop.ask()
+    shop.client.close()
+
+    async def work() -> None:
+        async with pmb.connect_async(url, timeout=60.0, patience=120.0) as client:
+            other = await client.create(
+                "segments-async", metric="gini", arms=arms, support=pmb.Binary(), policy="uniform", segments=segments
+            )
+            assert await client.ready() and "segments-async" in [one["name"] for one in await client.experiments()]
+            ticket = await other.ask(segment="new")
+            assert ticket.segment == "new"
+            await other.tell(arm="C", reward=1.0, segment="returning")
+            assert (await other.mixture()).shape == (2, 3)
+
+    asyncio.run(work())

@@ -45,15 +45,18 @@ def rows_of(store: str, name: str) -> tuple[dict[str, Any], list[tuple[Any, ...]
 
 def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
     """The policy after all events; an assertion fails where the log makes no sense."""
-    options = dict(spec["options"]) | ({"shares": spec["shares"]} if spec.get("shares") else {})
+    options = dict(spec["options"]) | {k: spec[k] for k in ("shares", "segments") if spec.get(k)}
     recipe = policy_by_name(spec["policy"], 1_000_000, options)
     support = Support.from_dict(spec["support"])
     policy = recipe.bind(spec["metric"], len(spec["arms"]), support, names=spec["arms"], seed=spec["seed"])
-    asked: dict[int, int] = {}
+    asked: dict[int, tuple[int, dict[str, Any]]] = {}
     drawn: list[float] = []  # the probabilities of randomised play
     told: set[int] = set()
     for place, (seq, kind, ticket, arm, value, data) in enumerate(rows, 1):
         assert seq == place, "no gaps"
+        who: dict[str, Any] = {}
+        if policy.segments and arm is not None:
+            who, arm = {"segment": policy.segments[arm // 16384]}, arm % 16384
         if kind == 0:
             among = None if data is None else json.loads(data)
             if isinstance(among, int):  # they stand in the first event of the request
@@ -64,25 +67,27 @@ def replayed(spec: dict[str, Any], rows: list[tuple[Any, ...]]) -> pmb.Policy:
                 assert abs(value - drawn[got] / sum(drawn[k] for k in some)) < 1e-15, f"event {seq}: the propensity"
                 policy.asked(got)
             else:
-                got = policy.ask() if among is None else policy.ask(among=[policy.names[k] for k in among])
-                assert value == propensity_of_chosen_arm(policy, got), f"event {seq}: the share is that of a single ask"
+                got = policy.ask(**who) if among is None else policy.ask(among=[policy.names[k] for k in among], **who)
+                column = int(policy._column_positions([got], who.get("segment"))[0])
+                share = propensity_of_chosen_arm(policy, column)
+                assert value == share, f"event {seq}: the share is that of a single ask"
             assert got == arm, f"event {seq}: the policy asks for {got}, {arm} was stored"
-            asked[seq] = arm
+            asked[seq] = (arm, who)
         elif kind == 1:
             if ticket is not None:
-                assert asked[ticket] == arm, "a reward belongs to the arm of its ticket"
+                assert asked[ticket] == (arm, who), "a reward belongs to the arm of its ticket"
                 assert ticket not in told, "no ticket is told twice"
                 told.add(ticket)
-            policy.tell(arm, value)
+            policy.tell(arm, value, **who)
         elif kind == 3:
-            policy.asked(arm)
-            asked[seq] = arm
+            policy.asked(arm, **who)
+            asked[seq] = (arm, who)
         elif kind == 11:
             drawn = json.loads(data)["probabilities"]
             assert abs(sum(drawn) - 1.0) < 1e-12
             assert [p > 0.0 for p in drawn] == [name in policy.playing for name in policy.names]
         else:
-            _control(policy, kind, None if data is None else json.loads(data), arm, value)
+            _control(policy, kind, None if data is None else json.loads(data), arm, value, who)
     return policy
 
 
@@ -95,9 +100,9 @@ def _drawn(probabilities: list[float], among: list[int] | None, root: int, seq: 
     return some[min(at, len(some) - 1)]
 
 
-def _control(policy: Any, kind: int, given: Any, arm: Any, value: Any) -> None:
+def _control(policy: Any, kind: int, given: Any, arm: Any, value: Any, who: dict[str, Any]) -> None:
     if kind == 2:
-        policy.retell(arm, given, value)
+        policy.retell(arm, given, value, **who)
     elif kind == 4:
         policy.add_arm(given)
     elif kind == 5:
@@ -121,4 +126,5 @@ def same(one: pmb.Policy, other: pmb.Policy, rounds: int = 30) -> None:
     assert one.pending.tolist() == other.pending.tolist()
     assert one.mixture.tolist() == other.mixture.tolist()
     one, other = copy.copy(one), copy.copy(other)
-    assert one.ask(rounds).tolist() == other.ask(rounds).tolist()
+    for who in [{"segment": name} for name in one.segments] or [{}]:
+        assert one.ask(rounds, **who).tolist() == other.ask(rounds, **who).tolist()  # type: ignore[call-overload]

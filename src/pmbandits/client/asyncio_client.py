@@ -51,7 +51,7 @@ class AsyncClient:
         await asyncio.to_thread(self._pool.shutdown)
         self._other.close_all()
 
-    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     ready = _async_version_of_method(Client.ready)
@@ -78,7 +78,7 @@ class AsyncExperiment:
             client,
             experiment.name,
             experiment,
-            client._run_in_thread,
+            client._in_thread,
         )
 
     def __repr__(self) -> str:
@@ -86,11 +86,17 @@ class AsyncExperiment:
 
     @overload
     async def ask(
-        self, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
-    ) -> Given: ...
+        self, *, segment: str | None = None, among: Sequence[str] | None = None, unit: str | None = None,
+        key: str | None = None,
+    ) -> Given: ...  # fmt: skip
     @overload
     async def ask(
-        self, n: int, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
+        self, n: int, *, segment: str | Sequence[str] | None = None, among: Sequence[str] | None = None,
+        unit: str | None = None, key: str | None = None,
+    ) -> list[Given]: ...  # fmt: skip
+    @overload
+    async def ask(
+        self, *, segment: list[str] | tuple[str, ...], among: Sequence[str] | None = None, key: str | None = None
     ) -> list[Given]: ...
     async def ask(self, n: int | None = None, **given: Any) -> Given | list[Given]:
         """The arm to play now, with the ticket for its reward; or a list of the next ``n``."""

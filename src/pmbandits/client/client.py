@@ -6,7 +6,7 @@ import json
 import math
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -30,11 +30,15 @@ _COMPILE_TIMEOUT = 600.0  # seconds: the service compiles what a new experiment 
 
 
 class Given(NamedTuple):
-    """An arm to play now, with the ticket for its reward and the share that the arm had in the mixture."""
+    """An arm to play now, with the ticket for its reward, and the share that the arm had in the mixture.
+
+    With segments it also has the ``segment`` that was asked for, and ``share`` is the share within it.
+    """
 
     id: int
     arm: str
     share: float | None = None
+    segment: str | None = None
 
 
 class Told(NamedTuple):
@@ -108,6 +112,7 @@ class Client:
         metric: Distortion | str,
         arms: Sequence[str],
         support: Support,
+        segments: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
         policy: Policy | str = "vet",
         shares: Any = None,
         seed: int = 0,
@@ -121,6 +126,8 @@ class Client:
         metric : what you value: a metric, its name, or text such as ``"0.7*mean + 0.3*upper_cvar(0.9)"``.
         arms : the names of the arms.
         support : where rewards lie, such as ``Interval(0, 1)``.
+        segments : if you know who is in front of you: the names of the segments, or the arms of each, ``{"new": ["A",
+            "B"], "returning": ["B", "C"]}``. Then ``ask`` needs a ``segment``.
         policy : the policy that plays: a recipe such as ``Vet(certify=0.1)``, or a name such as ``"vet"``.
         shares : limits on the shares of arms, such as ``"A >= 10%"``.
         seed : the seed of the policy's own random choices.
@@ -135,6 +142,7 @@ class Client:
             "metric": str(metric),
             "arms": [str(arm) for arm in arms],
             "support": support.to_dict(),
+            "segments": {k: list(arms) for k, arms in segments.items()} if isinstance(segments, Mapping) else segments,
             "policy": policy if isinstance(policy, str) else policy.name,
             "options": options,
             "seed": seed,
@@ -177,15 +185,24 @@ class Experiment:
 
     # ---- ask and tell ------------------------------------------------------------------------------------
     @overload
-    def ask(self, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None) -> Given: ...
+    def ask(
+        self, *, segment: str | None = None, among: Sequence[str] | None = None, unit: str | None = None,
+        key: str | None = None,
+    ) -> Given: ...  # fmt: skip
     @overload
     def ask(
-        self, n: int, *, among: Sequence[str] | None = None, unit: str | None = None, key: str | None = None
+        self, n: int, *, segment: str | Sequence[str] | None = None, among: Sequence[str] | None = None,
+        unit: str | None = None, key: str | None = None,
+    ) -> list[Given]: ...  # fmt: skip
+    @overload
+    def ask(
+        self, *, segment: list[str] | tuple[str, ...], among: Sequence[str] | None = None, key: str | None = None
     ) -> list[Given]: ...
     def ask(
         self,
         n: int | None = None,
         *,
+        segment: str | Sequence[str] | None = None,
         among: Sequence[str] | None = None,
         unit: str | None = None,
         key: str | None = None,
@@ -195,6 +212,8 @@ class Experiment:
         Parameters
         ----------
         n : how many arms to ask for at once; without it, one.
+        segment : who is in front of you, for an experiment with segments. A list of names is several people, in the
+            order in which they come; then the answer is a list, too.
         among : the arms that are available now, if not all are.
         unit : who or what is served, as a text. The same unit gets the same arm again.
         key : a text of your own, if you may have to send this ask again from another process. By default it is a new
@@ -207,11 +226,15 @@ class Experiment:
             body["among"] = [among] if isinstance(among, str) else list(among)
         if unit is not None:
             body["unit"] = unit
+        if segment is not None:
+            body["segment"] = segment if isinstance(segment, str) else [str(one) for one in segment]
         found = self._call("POST", "/ask", body)
-        if n is None:
-            return Given(found["ticket"], found["arm"], found.get("share"))
+        people = body.get("segment")
+        if "ticket" in found:
+            return Given(found["ticket"], found["arm"], found.get("share"), people)
         shares = found.get("shares") or [None] * len(found["arms"])
-        return [Given(*one) for one in zip(found["tickets"], found["arms"], shares, strict=True)]
+        people = people if isinstance(people, list) else [people] * len(found["arms"])
+        return [Given(*one) for one in zip(found["tickets"], found["arms"], shares, people, strict=True)]
 
     def tell(
         self,
@@ -219,6 +242,7 @@ class Experiment:
         reward: float | ArrayLike | None = None,
         *,
         arm: str | Sequence[str] | None = None,
+        segment: str | Sequence[str] | None = None,
         correct: bool = False,
         key: str | None = None,
     ) -> Told:
@@ -230,6 +254,8 @@ class Experiment:
         reward : its reward, or a list of as many.
         arm : the arm, instead of a ticket, for rewards that were not asked for (older data). They inform, but do not
             count as pulls.
+        segment : the segment of a reward by ``arm``, for an experiment with segments; or a list with one for each. A
+            ticket knows it.
         correct : whether to replace a reward that was told before.
         key : for rewards by ``arm``, and for corrections: a text of your own, if you may have to send it again from
             another process.
@@ -255,6 +281,8 @@ class Experiment:
             body["tickets"] = [_ticket_number(one) for one in ticket]  # type: ignore[union-attr]
         else:
             body["ticket"] = _ticket_number(ticket)
+        if segment is not None:
+            body["segment"] = segment if isinstance(segment, str) else [str(one) for one in segment]
         if correct:
             body["correct"] = True
         return Told(**self._call("POST", "/tell", body))
@@ -301,17 +329,37 @@ class Experiment:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all arms that there ever were, in their order."""
-        return tuple(arm["arm"] for arm in self.state()["arms"])
+        return tuple(self.info["arms"])
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The names of the segments; none if the experiment was begun without ``segments``."""
+        return tuple(self.info["segments"] or ())
 
     @property
     def mixture(self) -> FloatArray:
-        """The current estimate of the best mixing weights."""
-        return np.array([arm["wanted"] for arm in self.state()["arms"]])
+        """The current estimate of the best mixing weights; with segments a row for each, which adds up to 1."""
+        return np.asarray(self._numbers_of_arms("wanted"))
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """How often each arm was asked for."""
-        return np.array([arm["pulls"] for arm in self.state()["arms"]], dtype=np.int64)
+        """How often each arm was asked for; with segments a row for each segment."""
+        return self._numbers_of_arms("pulls").astype(np.int64)
+
+    @property
+    def arrivals(self) -> NDArray[np.int64]:
+        """How many people of each segment have come."""
+        return np.array([one["arrivals"] for one in self.state()["segments"] or ()], dtype=np.int64)
+
+    def _numbers_of_arms(self, what: str) -> NDArray[Any]:
+        found = self.state()
+        if found["segments"] is None:
+            return np.array([arm[what] for arm in found["arms"]])
+        names, segments = self.names, [one["segment"] for one in found["segments"]]
+        out = np.zeros((len(segments), len(names)))
+        for arm in found["arms"]:
+            out[segments.index(arm["segment"]), names.index(arm["arm"])] = arm[what]
+        return out
 
     @property
     def t(self) -> int:

@@ -42,7 +42,7 @@ class Watched(NamedTuple):
     """Which rewards to look at: of which experiment, up to which event; and what its policy found itself, if it did."""
 
     exp: int
-    names: tuple[str, ...]
+    names: dict[int, str]  # of arms, or of pairs of a segment and an arm, by their number in events
     upto: int
     own: tuple[Change, ...] | None
 
@@ -51,7 +51,7 @@ class Watched(NamedTuple):
         """An experiment as it is now."""
         policy = one.replay.policy
         own = None if policy.options.get("detect") is None else tuple(policy.changes)
-        return cls(one.record.id, policy.names, one.replay.seen, own)
+        return cls(one.record.id, one.replay.column_names, one.replay.seen, own)
 
 
 class ChangeAlarms:
@@ -61,7 +61,7 @@ class ChangeAlarms:
         self._store, self._run_in_thread = store, run_in_thread
         self._watched_experiments: dict[int, _WatchedExperiment] = {}
 
-    def catch_up_to(self, exp: int, names: tuple[str, ...], upto: int) -> tuple[ChangeWatch, bool]:
+    def catch_up_to(self, exp: int, names: dict[int, str], upto: int) -> tuple[ChangeWatch, bool]:
         """Look at some of the rewards that are new; the watch, and whether it has seen all. For any thread."""
         entry = self._watched_experiments.setdefault(exp, _WatchedExperiment())
         with entry.lock:
@@ -97,9 +97,7 @@ class ChangeAlarms:
             work = self._look_at_new_rewards(entry, what.exp, what.names, what.upto)
             entry.work = asyncio.get_running_loop().create_task(work)
 
-    async def _look_at_new_rewards(
-        self, entry: _WatchedExperiment, exp: int, names: tuple[str, ...], upto: int
-    ) -> None:
+    async def _look_at_new_rewards(self, entry: _WatchedExperiment, exp: int, names: dict[int, str], upto: int) -> None:
         spent, done = 0.0, False
 
         def follow_some() -> tuple[bool, float]:
@@ -122,7 +120,7 @@ class ChangeAlarms:
         """
         found, upto = await self.changes_found(what)
         counts = Counter(alarm.change.arm for alarm in found)
-        return None if upto is None else {arm: counts[arm] for arm in what.names}
+        return None if upto is None else {arm: counts[arm] for arm in what.names.values()}
 
     async def stop(self) -> None:
         """No more."""

@@ -29,9 +29,11 @@ from pmbandits.service import (
 from pmbandits.service.alarms import Watched
 from pmbandits.service.api_errors import JsonResponse, add_error_handlers, call_or_refuse_bad_input
 from pmbandits.service.asgi_app import App, AsgiApp
+from pmbandits.service.columns import columns_of_policy
 from pmbandits.service.events import ADD, ARCHIVED, LIMITS, PAUSE, PAUSED, RESUME, RETIRE, RUNNING, STATUS
 from pmbandits.service.experiment import (
     RANDOMISED_LIMITS_MESSAGE,
+    RANDOMISED_SEGMENTS_MESSAGE,
     LiveExperiment,
     Refused,
     refuse_limits_too_long_to_read,
@@ -160,6 +162,8 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         refuse_limits_too_long_to_read(body.shares)
         if body.play == RANDOMISED and body.shares is not None:
             raise Refused(422, RANDOMISED_LIMITS_MESSAGE)
+        if body.play == RANDOMISED and (body.segments is not None or body.options.get("segments") is not None):
+            raise Refused(422, RANDOMISED_SEGMENTS_MESSAGE)
         if body.shares is not None:  # they may take too long: nothing is done with them here before that is known
             await service.compile_in_other_process(spec, request.is_disconnected)
         await service.run_in_thread(partial(_policy_from_spec_or_refuse, spec))
@@ -180,7 +184,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         )
         for arm in policy.names:
             call_or_refuse_bad_input(partial(require_visible, arm))
-        spec = replay.spec_of_imported_policy(policy)
+        spec = call_or_refuse_bad_input(partial(replay.spec_of_imported_policy, policy))
         record = await service.write_in_thread(partial(service.store.create_experiment, name, spec, key.id, content))
         return await service.read(record.name, _experiment_response)
 
@@ -347,7 +351,8 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         changes, watched = await service.alarms.changes_found(Watched.from_experiment(now))
         changed = {"changes": [alarm.to_response_dict() for alarm in changes], "watched": watched}
         if found["certainty"] is not None:  # a policy that begins anew has forgotten what was before
-            moved = {alarm.change.arm for alarm in changes} & set(policy_copy.playing)
+            playing = {column.name for column in columns_of_policy(policy_copy) if column.plays}
+            moved = {alarm.change.arm for alarm in changes} & playing
             holds = not moved or str(policy_copy.options.get("detect")).startswith("restart")
             lost = ratio is not None and ratio["alarm"]
             found["certainty"]["holds"] = holds and not lost
@@ -406,7 +411,12 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
         off, the header ``Link`` has the address of what comes next.
         """
         names, record, last = await service.read(
-            name, lambda live: (live.replay.policy.names, live.record, live.replay.seen)
+            name,
+            lambda live: (
+                reading.ArmNames(live.replay.policy.names, live.replay.segments),
+                live.record,
+                live.replay.seen,
+            ),
         )
         rows = partial(reading.event_dicts, service.store, record, names, last)
         kind, content = reading.LOG_FORMATS[form]

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-import numpy as np
 from fastapi import FastAPI, Query, Request, Response
 from sqlalchemy import func, select
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -20,8 +19,9 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from pmbandits.pages import web
 from pmbandits.pages.board import view
 from pmbandits.service.alarms import Watched
-from pmbandits.service.board_state import BoardState, format_shares
+from pmbandits.service.board_state import BoardState
 from pmbandits.service.change_log import ChangeAlarm
+from pmbandits.service.columns import columns_of_policy, format_wanted_shares
 from pmbandits.service.events import ARCHIVED, LIMITS, PAUSE, RESUME
 from pmbandits.service.experiment import RANDOMISED_LIMITS_MESSAGE, CommittedExperiment, LiveExperiment, Refused
 from pmbandits.service.replay import PolicyReplay
@@ -39,8 +39,7 @@ OVERVIEW_SECONDS = 2.0  # seconds between two looks at all experiments
 
 def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | None, shares: str | None) -> list[str]:
     """What an act would do, in sentences: it is tried on a copy."""
-    names = replay.policy.names
-    before = np.asarray(replay.policy.mixture)
+    before = columns_of_policy(replay.policy)
     if do in ("paused", "running"):
         if do == status:
             raise Refused(409, f"the experiment is {status} already.")
@@ -61,7 +60,7 @@ def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | 
             if arm is None:
                 raise Refused(422, "say which arm.")
             trial.apply_admin_event({"pause": PAUSE, "resume": RESUME}[do], json.dumps(arm))
-        after = np.asarray(trial.policy.mixture)
+        after = columns_of_policy(trial.policy)
     except (ValueError, TypeError, IndexError) as error:
         raise Refused(422, str(error)) from None
     except AttributeError:
@@ -80,7 +79,7 @@ def preview_admin_action(replay: PolicyReplay, status: str, do: str, arm: str | 
         told = ["All limits are taken away, from the next round on."]
     return [
         *told,
-        f"Shares wanted now: {format_shares(names, before)}. Afterwards: {format_shares(trial.policy.names, after)}.",
+        f"Shares wanted now: {format_wanted_shares(before)}. Afterwards: {format_wanted_shares(after)}.",
     ]
 
 
@@ -92,12 +91,12 @@ def _overview_entry(
            "arms": [], "wants": "", "sure": None, "warning": None}  # fmt: skip
     if live is not None:
         policy = live.replay.policy
-        mixture = np.asarray(policy.mixture)
-        arms = view.arms_with_colours(policy.names)
-        for arm, share in zip(arms, mixture, strict=True):
-            arm["wanted"] = view.clean_share(share)
-        out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": format_shares(policy.names, mixture)}
-        playing = set(policy.playing)
+        columns = columns_of_policy(policy)
+        arms = view.arms_with_colours([one.name for one in columns])
+        for arm, one in zip(arms, columns, strict=True):
+            arm["wanted"] = view.clean_share(one.wanted_of_all)
+        out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": format_wanted_shares(columns)}
+        playing = {one.name for one in columns if one.plays}
         warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]
         if warnings:
             out["warning"] = warnings[-1]

@@ -19,9 +19,11 @@ from pmbandits.engine.explanation import next_arm_and_reason
 from pmbandits.engine.stopping import Forecast
 from pmbandits.pages import web
 from pmbandits.pages.board import view
+from pmbandits.palette import arm_colour
 from pmbandits.service import history, reading
 from pmbandits.service.alarms import MOST_ARMS
 from pmbandits.service.change_log import AdminActions, ChangeAlarm
+from pmbandits.service.columns import columns_of_policy
 from pmbandits.service.decision_log import DecisionLog, utc_text
 from pmbandits.service.experiment import CommittedExperiment, LiveExperiment, Refused
 from pmbandits.service.service import Service
@@ -176,7 +178,7 @@ class BoardState:
 
     async def _compute_parts(self, found: DueWork) -> None:
         work, late, now = asyncio.get_running_loop().run_in_executor, time.monotonic(), found.now
-        await work(self._pool, self._read_history, now.record.id, now.replay.policy.names)
+        await work(self._pool, self._read_history, now.record.id, now.replay.policy._columns)
         self._next_run_at = late + EVERY  # the historian goes on also when nothing else moves
         for name in found.due:
             part = self.parts[name]
@@ -213,15 +215,17 @@ class BoardState:
     # ---- the parts ----------------------------------------------------------------------------------------
     def _summary_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy, spec = now.replay.policy, now.record.spec
-        mixture, pulls, pending, t = policy.mixture, policy.pulls, policy.pending, policy.t
-        playing, retired = set(policy.playing), set(getattr(policy, "retired", ()))
-        arms = view.arms_with_colours(policy.names)
-        for arm, share, n, waits in zip(arms, mixture, pulls.tolist(), pending.tolist(), strict=True):
-            arm |= {"plays": arm["name"] in playing, "retired": arm["name"] in retired, "pulls": n, "pending": waits,
-                    "played": view.clean_share(n / t) if t else None, "wanted": view.clean_share(share)}  # fmt: skip
-        played = [round(100.0 * n / max(t, 1), 3) for n in pulls.tolist()]
+        columns, t = columns_of_policy(policy), policy.t
+        arms = view.arms_with_colours([column.name for column in columns])
+        for arm, one in zip(arms, columns, strict=True):
+            arm |= {"plays": one.plays, "retired": one.retired, "pulls": one.pulls, "pending": one.pending,
+                    "played": None if one.played is None else view.clean_share(one.played),
+                    "wanted": view.clean_share(one.wanted)}  # fmt: skip
+            if one.segment is not None:
+                arm |= {"segment": one.segment, "arm": one.arm, "colour": arm_colour(policy.names.index(one.arm))}
+        played = [round(100.0 * one.pulls / max(t, 1), 3) for one in columns]
         self._set_present_point(
-            t, {"played": played, "wanted": [round(100.0 * share, 3) for share in mixture.tolist()]}
+            t, {"played": played, "wanted": [round(100.0 * one.wanted_of_all, 3) for one in columns]}
         )
         given = (spec.get("options") or {}).items()
         options = (f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in given)
@@ -234,7 +238,7 @@ class BoardState:
                 ["policy", " ".join([str(spec["policy"]), *options])],
                 *([["arms are", "drawn, with known probabilities"]] if now.replay.draws is not None else []),
                 ["rounds", f"{t:,}"],
-                ["rewards awaited", f"{int(pending.sum()):,}"],
+                ["rewards awaited", f"{sum(one.pending for one in columns):,}"],
                 ["began", utc_text(now.record.created)],
                 *(
                     [["imported", "what was before it came here is in the numbers, but not in the charts"]]
@@ -243,6 +247,7 @@ class BoardState:
                 ),
             ],
             "arms": arms,
+            "segments": reading.arrivals_by_segment(policy),
             "limits": None if policy.limits is None else str(policy.limits),
             "events": now.replay.seen,
         }
@@ -270,19 +275,20 @@ class BoardState:
     def _estimates_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy, metric = now.replay.policy, now.replay.policy.metric
         assert metric is not None
-        found, playing = policy.estimates, set(policy.playing)
-        single_arm_utilities = [
-            metric.value(a.x, a.p) if a.n and a.name not in playing else None for a in found
-        ]  # others: ``alone``
+        found, columns = policy.estimates, columns_of_policy(policy)
+        known = [  # of others: ``alone``, though with segments there is none
+            metric.value(a.x, a.p) if a.n and (policy.segments or not one.plays) else None
+            for a, one in zip(found, columns, strict=True)
+        ]
         return {
             "metric": view.metric_text_and_curve(metric),
             "curves": view.estimated_curves(
-                metric, found, view.most_played_arms(np.asarray(policy.pulls, dtype=float))
+                metric, found, view.most_played_arms(np.array([float(one.pulls) for one in columns]))
             ),
             # Rewards that no pull asked for; the page adds those that pulls brought by now.
             "known": [
-                {"mean": a.mean, "worth": w, "unasked": a.n - n}
-                for a, w, n in zip(found, single_arm_utilities, (policy.pulls - policy.pending).tolist(), strict=True)
+                {"mean": a.mean, "worth": w, "unasked": a.n - one.pulls + one.pending}
+                for a, w, one in zip(found, known, columns, strict=True)
             ],
         }
 
@@ -328,7 +334,7 @@ class BoardState:
 
     def _next_arm_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy, draws = now.replay.policy, now.replay.draws
-        if now.status != "running":
+        if now.status != "running" or policy.segments:
             return {"next": None}
         return {
             "next": "Next is {}. {}".format(*next_arm_and_reason(policy))
@@ -346,7 +352,8 @@ class BoardState:
         own, seen = policy.options.get("detect") is not None, now.replay.seen
         found, self._all_watched = [ChangeAlarm(change, None, None) for change in policy.changes], True
         if not own and policy.n_arms <= MOST_ARMS:
-            watch, self._all_watched = self.service.alarms.catch_up_to(exp, policy.names, now.replay.seen)
+            names = now.replay.column_names
+            watch, self._all_watched = self.service.alarms.catch_up_to(exp, names, now.replay.seen)
             found, seen = watch.found, watch.seen
         self._admin_actions.catch_up_to(
             store, exp, min(now.replay.seen, store.last_seq(exp))
@@ -368,7 +375,7 @@ class BoardState:
             {"x": t, "text": f"About round {t:,}: most is now wanted of {lead}; before it was {old}"}
             for (_, old), (t, lead) in zip(self._leaders, self._leaders[1:], strict=False)
         ]
-        playing = set(policy.playing)
+        playing = {one.name for one in columns_of_policy(policy) if one.plays}
         marks += [{"x": about(alarm), "text": f"About round {about(alarm):,}: {alarm}"} for alarm in found]
         checked = None if self._all_watched else f"{100.0 * seen / max(now.replay.seen, 1):.0f} %"
         return {
@@ -429,10 +436,3 @@ def _chart_row_of_point(point: dict[str, Any], names: tuple[str, ...]) -> dict[s
 
 def _finite_or_none(value: float) -> float | None:
     return value if np.isfinite(value) else None
-
-
-def format_shares(names: tuple[str, ...], weights: np.ndarray) -> str:
-    """Shares in a few words."""
-    used = [k for k in np.argsort(-weights, kind="stable").tolist() if weights[k] >= 0.005]
-    text = " + ".join(f"{100 * weights[k]:.0f} % {names[k]}" for k in used[:8])
-    return text + (f" + {len(used) - 8} more" if len(used) > 8 else "") if used else "none"

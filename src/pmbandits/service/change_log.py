@@ -21,6 +21,7 @@ from pmbandits.service.events import (
     RESUME,
     RETELL,
     RETIRE,
+    SEGMENT_STEP,
     STATUS,
     TELL,
 )
@@ -89,7 +90,7 @@ class ChangeWatch:
         )
         self._restart_goal, self._restart_needed = 0, False
 
-    def catch_up_to(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> bool:
+    def catch_up_to(self, store: Store, exp: int, names: dict[int, str], upto: int) -> bool:
         """Take in rewards up to an event, so many at most; whether all are in."""
         self._restart_needed = self._read_corrections(store, exp, upto) or self._restart_needed
         if self._restart_needed and self._found_since_restart is None:
@@ -128,7 +129,7 @@ class ChangeWatch:
                 for k in range(0, len(late), step)
             )
 
-    def _feed_detectors(self, store: Store, exp: int, names: tuple[str, ...], upto: int) -> list[ChangeAlarm]:
+    def _feed_detectors(self, store: Store, exp: int, names: dict[int, str], upto: int) -> list[ChangeAlarm]:
         if self.seen >= upto:
             return []
         wanted = (
@@ -144,7 +145,7 @@ class ChangeWatch:
         rewards = np.array([known.get(ticket, value) for _, _, value, ticket, _ in rows], dtype=np.float64)
         for arm in np.unique(arms).tolist():
             if arm not in self._detectors:
-                self._detectors[arm] = ChangeDetector(FALSE_ALARM_LEVEL * 6.0 / (math.pi * (arm + 1)) ** 2)
+                self._detectors[arm] = ChangeDetector(FALSE_ALARM_LEVEL * _share_of_level(arm, names))
             detector, mine = self._detectors[arm], np.flatnonzero(arms == arm)
             before = len(detector.changes)
             for at, change in zip(detector.extend(rewards[mine]), detector.changes[before:], strict=False):
@@ -152,6 +153,12 @@ class ChangeWatch:
                 out.append(ChangeAlarm(replace(change, arm=names[arm]), int(seq), int(when)))
         self.seen = upto if len(rows) < REWARDS_PER_STEP else int(rows[-1][0])
         return out
+
+
+def _share_of_level(arm: int, names: dict[int, str]) -> float:
+    """The share of the level for an arm, by its number in events: those of all that may ever come add up to 1."""
+    places = divmod(arm, SEGMENT_STEP) if max(names) >= SEGMENT_STEP else (arm,)
+    return math.prod(6.0 / (math.pi * (place + 1)) ** 2 for place in places)
 
 
 class AdminActions:

@@ -46,7 +46,7 @@ class DecisionLog:
         ):
             _apply_events_up_to(replay, store, record.id, seq - 1)
             said = _reason_for_next_arm(replay, arm) if replay.seen == seq - 1 else ""
-            name = replay.policy.names[arm]
+            name = replay.column_names[arm]
             self.found.append({"seq": seq, "when": utc_text(at), "what": f"ask {seq:,}", "arm": name, "reason": said})
         if too_far_behind:
             replay = now.copy()
@@ -56,7 +56,9 @@ class DecisionLog:
 
 
 def _reason_for_next_arm(replay: PolicyReplay, arm: int) -> str:
-    """Why an arm is next."""
+    """Why an arm is next; with segments it is not said."""
+    if replay.segments:
+        return ""
     if replay.draws is None:
         return next_arm_and_reason(replay.policy)[1]
     return f"It was drawn with a probability of {100.0 * replay.draws.probabilities[arm]:.3g} %."

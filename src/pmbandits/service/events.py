@@ -24,6 +24,10 @@ NewEvent = tuple[int, int, int, int | None, int | None, float | None, int, str |
 SealedEvent = tuple[int, int, int, int | None, int | None, float | None, int, str | None, int]
 StoredEvent = tuple[int, int, int | None, int | None, float | None, str | None, int]
 
+# The arm of an event is its position. With segments, it is that of the arm plus so many times that of the segment: both
+# never change, because arms and segments that come later stand behind the others.
+SEGMENT_STEP = 1 << 14
+
 _encode = msgspec.msgpack.Encoder().encode
 MAX_EVENTS_BEHIND = 2_000  # events that are taken in while others wait; who is further behind reads without the lock
 

@@ -20,6 +20,7 @@ from pmbandits.service.events import (
     PROBABILITIES,
     RETELL,
     RUNNING,
+    SEGMENT_STEP,
     STATUS,
     TELL,
     AnsweredRequest,
@@ -46,6 +47,10 @@ SLOW_LIMITS_MESSAGE = (
 )
 RANDOMISED_LIMITS_MESSAGE = (
     "arms that are drawn by chance keep no limits on shares; leave out the limits, or play what the policy asks for."
+)
+RANDOMISED_SEGMENTS_MESSAGE = (
+    "arms of an experiment with segments are not drawn by chance; leave out the segments, or play what the policy asks "
+    "for."
 )
 MAX_CORRECTION_WORK = 20_000_000  # corrections in a request, times the events of the experiment
 
@@ -171,7 +176,10 @@ class LiveExperiment:
     def ask(self, request: Ask, batch: WriteBatch) -> Asked | AskedMany:
         """The next arm or arms, and their tickets."""
         n = 1 if request.n is None else request.n
-        what = request_digest("ask", request.n, request.among) if request.key is not None else ""
+        if isinstance(request.segment, list):
+            n = len(request.segment) if request.n is None else request.n
+        asks = request.n, request.among, *([] if request.segment is None else [request.segment])
+        what = request_digest("ask", *asks) if request.key is not None else ""
         if request.key is not None and request.unit is not None:
             what += request_digest("unit", request.unit)  # at the end, so that it can be found when the unit is deleted
         if request.key is not None:
@@ -183,15 +191,18 @@ class LiveExperiment:
         replay = self.replay
         among = None if request.among is None else sorted({self.arm_index(name) for name in request.among})
         kept = None if request.unit is None else self.units.get(request.unit)
-        if kept is not None and (among is None or kept in among) and self._is_arm_playing(kept):
+        again = None  # the arm that a unit gets again
+        if kept is not None and (among is None or kept in among):
+            again = self._column_if_it_plays(kept, request.segment)
+        if again is not None:
             first = replay.seen + 1
-            done, kind = [(kept, replay.record_pull_of_unit(kept))], ASKED
+            done, kind = [(again, replay.record_pull_of_unit(again))], ASKED
         else:
             probabilities = replay.refresh_probabilities(among)
             if probabilities is not None:
                 self._add_event_to_batch(PROBABILITIES, probabilities, batch)
             first = replay.seen + 1
-            done, kind = replay.ask(n, among), ASK
+            done, kind = replay.ask(n, among, request.segment), ASK
         at, exp, data = batch.at, self.record.id, None if among is None else json.dumps(among)
         events = batch.drafted
         for seq, (arm, share) in enumerate(done, first):
@@ -201,8 +212,9 @@ class LiveExperiment:
                 data = str(first)  # the arms are written once: for the others, the event that has them
         replay.seen += n
         if request.unit is not None and kind == ASK:
-            batch.units.append((exp, request.unit, done[0][0], first))
-            self.units[request.unit] = done[0][0]
+            arm = done[0][0] % SEGMENT_STEP if replay.segments else done[0][0]  # also for other segments
+            batch.units.append((exp, request.unit, arm, first))
+            self.units[request.unit] = arm
         if request.key is not None:
             batch.requests.append((exp, request.key, first, n, what))
             self.keys[request.key] = AnsweredRequest(first, what, done)
@@ -211,14 +223,17 @@ class LiveExperiment:
     def _ask_response(
         self, request: Ask, first: int, done: Sequence[tuple[int | None, float | None]]
     ) -> Asked | AskedMany:
-        names = self.replay.policy.names
-        arms, shares = [names[arm] for arm, _ in done if arm is not None], [share for _, share in done]
-        if request.n is None:
+        names, step = self.replay.policy.names, SEGMENT_STEP if self.replay.segments else 1 << 60
+        arms, shares = [names[arm % step] for arm, _ in done if arm is not None], [share for _, share in done]
+        if request.n is None and not isinstance(request.segment, list):
             return Asked(first, arms[0], shares[0])
         return AskedMany(list(range(first, first + len(arms))), arms, shares)
 
-    def _is_arm_playing(self, arm: int) -> bool:
-        return self.replay.policy.names[arm] in self.replay.policy.playing
+    def _column_if_it_plays(self, arm: int, segment: str | list[str] | None) -> int | None:
+        """The number in events of an arm for somebody of a segment; None if it does not play, or not there."""
+        people = self.replay.policy._segment_positions(segment, 1).tolist()
+        column = arm + SEGMENT_STEP * people[0] if people else arm
+        return column if self.replay.is_playing(column) else None
 
     def tell(self, request: Tell, batch: WriteBatch) -> Told:
         """Take rewards in, all of a request or none."""
@@ -227,7 +242,8 @@ class LiveExperiment:
         first, what = self.replay.seen + 1, ""
         if request.key is not None:
             named = _tickets_of_request(request) or _arms_of_request(request)
-            what = request_digest("tell", list(named), list(rewards), *([True] if request.correct else []))
+            more = [*([True] if request.correct else []), *([] if request.segment is None else [request.segment])]
+            what = request_digest("tell", list(named), list(rewards), *more)
             before = self.keys.get(request.key)
             if before is not None:
                 self._check_same_request(request.key, before, what)
@@ -245,10 +261,11 @@ class LiveExperiment:
                 raise Refused(
                     422, f"{len(arms)} arms were told with {len(rewards)} rewards; give one reward for each arm."
                 )
-            self._record_rewards(
-                batch, [(None, self.arm_index(arm), reward) for arm, reward in zip(arms, rewards, strict=True)]
-            )
+            columns = self.replay.columns_of_people([self.arm_index(arm) for arm in arms], request.segment)
+            self._record_rewards(batch, [(None, *one) for one in zip(columns, rewards, strict=True)])
             return Told(len(rewards), 0, 0)
+        if request.segment is not None:
+            raise Refused(422, "a ticket knows its segment; leave segment out.")
         fresh: dict[int, tuple[int, float]] = {}
         corrections: dict[int, tuple[int, float]] = {}
         repeated = 0
@@ -389,7 +406,7 @@ def rehearse_admin_action(now: CommittedExperiment, kind: int, given: Any) -> No
             raise Refused(422, SLOW_LIMITS_MESSAGE)
         if now.replay.policy.playing:
             now.replay.refresh_probabilities(None)
-            now.replay.ask(1, None)
+            now.replay.ask(1, None, now.replay.segments[0] if now.replay.segments else None)
     except (ValueError, TypeError, IndexError) as error:
         raise Refused(422, str(error)) from None
 

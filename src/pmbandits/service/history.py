@@ -11,6 +11,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from pmbandits.engine.policy import Policy
+from pmbandits.service.columns import columns_of_policy
 from pmbandits.service.experiment import LiveExperiment
 from pmbandits.service.group_commit import GroupCommit
 from pmbandits.service.replay import PolicyReplay
@@ -24,15 +25,15 @@ FEWEST, SHARE = 50, 0.02  # a new point after so many events, and after this sha
 
 def history_point(policy: Policy) -> dict[str, Any]:
     """Shares wanted and played, and how sure the mixture is, now."""
-    pulls, t, mixture = policy.pulls, policy.t, policy.mixture
+    columns = columns_of_policy(policy)
     found: dict[str, Any] = {
-        "t": t,
-        "rewards": int(pulls.sum() - policy.pending.sum()),
-        "pulls": dict(zip(policy.names, (int(n) for n in pulls), strict=True)),
-        "wanted": dict(zip(policy.names, (round(float(share), 6) for share in mixture), strict=True)),
+        "t": policy.t,
+        "rewards": sum(column.pulls - column.pending for column in columns),
+        "pulls": {column.name: column.pulls for column in columns},
+        "wanted": {column.name: round(column.wanted_of_all, 6) for column in columns},
     }
     if policy.confidence is not None:
-        sure = policy.certainty(mixture)
+        sure = policy.certainty()
         found |= {
             name: _finite_or_none(getattr(sure, name)) for name in ("utility", "lower", "upper", "rival", "regret")
         }

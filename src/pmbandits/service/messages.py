@@ -22,6 +22,13 @@ IdempotencyKey = Annotated[
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000, description="How many arms at once; the answer then has lists.")]
 Among = Annotated[list[Name], Meta(min_length=1, max_length=100_000, description="Only these arms are available now.")]
+Segment = Annotated[
+    str | list[Name],
+    Meta(
+        description="Who is in front of you, for an experiment with segments: the name of a segment. Of several arms "
+        "or rewards, one for all, or a list with one for each."
+    ),
+]
 Unit = Annotated[
     str,
     Meta(
@@ -47,6 +54,7 @@ class Ask(Struct, forbid_unknown_fields=True):
     among: Among | None = None
     key: IdempotencyKey | None = None
     unit: Unit | None = None
+    segment: Segment | None = None
 
 
 class Asked(Struct):
@@ -79,6 +87,7 @@ class Tell(Struct, forbid_unknown_fields=True):
     arms: Annotated[list[Name], Meta(min_length=1)] | None = None
     correct: Annotated[bool, Meta(description="Replace a reward that was told before.")] = False
     key: IdempotencyKey | None = None
+    segment: Segment | None = None
 
 
 class Told(Struct):

@@ -33,6 +33,7 @@ class ExperimentNumbers(NamedTuple):
     disagreements: int
     changes: dict[str, int] | None
     sample_ratio_p_value: float | None = None
+    arrivals: dict[str, int] | None = None  # of each segment
 
 
 class Times:
@@ -146,6 +147,11 @@ class _Experiments:
             "Of randomised play: the p-value, valid at all times, of rewards coming in as arms were drawn.",
             labels=["experiment"],
         )
+        arrivals = CounterMetricFamily(
+            "pmbandits_experiment_arrivals",
+            "How many people of a segment have come.",
+            labels=["experiment", "segment"],
+        )
         for name, found in self._experiments.items():
             events.add_metric([name], found.events)
             disagreements.add_metric([name], found.disagreements)
@@ -153,7 +159,9 @@ class _Experiments:
                 changes.add_metric([name, arm], n)
             if found.sample_ratio_p_value is not None:
                 ratio.add_metric([name], found.sample_ratio_p_value)
-        return events, disagreements, changes, ratio
+            for segment, n in (found.arrivals or {}).items():
+                arrivals.add_metric([name, segment], n)
+        return events, disagreements, changes, ratio, arrivals
 
 
 def shared_memory() -> str | None:

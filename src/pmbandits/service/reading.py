@@ -7,15 +7,17 @@ import io
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from sqlalchemy import select
 
+from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates import ArmEstimate
-from pmbandits.service.events import ASK, ASKED, KINDS
+from pmbandits.service.columns import columns_of_policy, format_wanted_shares
+from pmbandits.service.events import ASK, ASKED, KINDS, SEGMENT_STEP
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store, iso_utc
 
@@ -23,31 +25,32 @@ CURVE_POINTS = 65  # points of an arm's curve
 MAX_ARMS_VALUED = 50  # arms; of more, each alone is not valued
 MAX_ARMS_FORECAST = 200  # arms; of more there is no forecast, which takes 8 ms for each
 PIECE, GROUP = 2_000, 25  # events that are read at once, and pieces that stand together in a file
-COLUMNS = ("seq", "time", "kind", "ticket", "arm", "share", "reward", "data")
+COLUMNS = ("seq", "time", "kind", "ticket", "segment", "arm", "share", "reward", "data")
 
 
 def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[str, Any]:
     """Shares wanted and played, estimates with bands, certainty, an explanation, and a forecast if one is wanted."""
-    mixture, pulls, pending, t = policy.mixture, policy.pulls, policy.pending, policy.t
-    playing, limits = set(policy.playing), policy.limits
+    limits = policy.limits
     sure = None if policy.confidence is None else policy.certainty()
     out: dict[str, Any] = {
-        "t": t,
+        "t": policy.t,
         "arms": [
             {
-                "arm": name,
-                "plays": name in playing,
-                "pulls": int(pulls[i]),
-                "pending": int(pending[i]),
-                "played": float(pulls[i] / t) if t else None,
-                "wanted": float(mixture[i]),
+                "arm": column.arm,
+                **({"segment": column.segment} if policy.segments else {}),
+                "plays": column.plays,
+                "pulls": column.pulls,
+                "pending": column.pending,
+                "played": column.played,
+                "wanted": column.wanted,
                 **_arm_estimate_to_dict(estimate),
             }
-            for i, (name, estimate) in enumerate(zip(policy.names, policy.estimates, strict=True))
+            for column, estimate in zip(columns_of_policy(policy), policy.estimates, strict=True)
         ],
+        "segments": arrivals_by_segment(policy),
         "limits": None if limits is None else str(limits),
         "certainty": None if sure is None else {**sure._asdict(), "sentence": str(sure)},
-        "explanation": policy._explanation_text(sure),
+        "explanation": _explanation(policy, sure),
         "forecast": None,
     }
     for arm, found in zip(out["arms"], single_arm_utilities(policy), strict=False):
@@ -64,10 +67,27 @@ def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[
     return out
 
 
+def _explanation(policy: Policy, sure: Certainty | None) -> str:
+    """Why the next arm is next; with segments, what is wanted in each."""
+    if not policy.segments:
+        return policy._explanation_text(sure)
+    return f"Shares wanted: {format_wanted_shares(columns_of_policy(policy))}."
+
+
+def arrivals_by_segment(policy: Policy) -> list[dict[str, Any]] | None:
+    """How many people of each segment have come, and their share of all; None without segments."""
+    if not policy.segments:
+        return None
+    return [
+        {"segment": name, "arrivals": n, "share": n / policy.t if policy.t else None}
+        for name, n in zip(policy.segments, policy.arrivals.tolist(), strict=True)
+    ]
+
+
 def single_arm_utilities(policy: Policy) -> list[dict[str, float] | None]:
     """The utility of each playing arm alone, with bounds; an empty list if there are many arms, which takes long."""
-    if policy.confidence is None or policy.n_arms > MAX_ARMS_VALUED:
-        return []
+    if policy.confidence is None or policy.n_arms > MAX_ARMS_VALUED or policy.segments:
+        return []  # with segments, an arm alone is no mixture of the whole population
     playing, out = policy.playing, []
     for name, weights in zip(policy.names, np.eye(policy.n_arms), strict=True):
         found = policy.utility_bounds(weights) if name in playing else None
@@ -91,8 +111,15 @@ def _arm_estimate_to_dict(estimate: ArmEstimate) -> dict[str, Any]:
     return found
 
 
+class ArmNames(NamedTuple):
+    """The names of arms and segments, by their positions."""
+
+    arms: tuple[str, ...]
+    segments: tuple[str, ...]
+
+
 def event_dicts(
-    store: Store, record: ExperimentRecord, names: tuple[str, ...], upto: int, after: int, limit: int
+    store: Store, record: ExperimentRecord, names: ArmNames, upto: int, after: int, limit: int
 ) -> list[dict[str, Any]]:
     """Events after one, up to another, oldest first."""
     wanted = (
@@ -105,15 +132,17 @@ def event_dicts(
         return [_event_row_to_dict(row, names) for row in connection.execute(wanted)]
 
 
-def _event_row_to_dict(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _event_row_to_dict(row: Any, names: ArmNames) -> dict[str, Any]:
     seq, at, kind, ticket, arm, value, data = row
+    segment, arm = divmod(arm, SEGMENT_STEP) if names.segments and arm is not None else (None, arm)
     asked = kind in (ASK, ASKED)
     return {
         "seq": seq,
         "time": at,
         "kind": KINDS[kind],
         "ticket": seq if asked else ticket,
-        "arm": None if arm is None else names[arm],
+        "segment": None if segment is None else names.segments[segment],
+        "arm": None if arm is None else names.arms[arm],
         "share": value if asked else None,
         "reward": None if asked else value,
         "data": data,
@@ -180,7 +209,8 @@ async def events_as_parquet(rows: Rows, after: int, limit: int, run_in_thread: R
     import pyarrow.parquet as pq
 
     kinds = {"seq": pa.int64(), "time": pa.timestamp("ms", "UTC"), "kind": pa.string(), "ticket": pa.int64(),
-             "arm": pa.string(), "share": pa.float64(), "reward": pa.float64(), "data": pa.string()}  # fmt: skip
+             "segment": pa.string(), "arm": pa.string(), "share": pa.float64(), "reward": pa.float64(),
+             "data": pa.string()}  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     with tempfile.TemporaryFile() as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:

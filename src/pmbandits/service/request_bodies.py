@@ -52,6 +52,15 @@ class NewExperiment(_Body):
             '{"kind": "binary"} for 0 and 1, {"kind": "finite", "atoms": [0, 1, 5]} for a few values.'
         ),
     ]
+    segments: Annotated[
+        list[ArmName] | dict[ArmName, list[ArmName]] | None,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description='If you know who is in front of you, the names of the segments: ["new", "returning"]. Or the '
+            'arms of each: {"new": ["A", "B"], "returning": ["B", "C"]}.',
+        ),
+    ] = None
     policy: Annotated[str, Field(max_length=100, description="The policy that plays, such as vet or track.")] = "vet"
     options: Annotated[dict[str, Any], Field(description='Options of the policy, such as {"detect": "restart"}.')] = {}
     seed: Annotated[int, Field(ge=0, le=2**53, description="The seed of the policy's own random choices.")] = 0

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pmbandits.engine.policy import Policy
+from pmbandits.segments import Segments
 from pmbandits.service.experiment import CommittedExperiment, LiveExperiment
 from pmbandits.service.keys import Key
 from pmbandits.service.randomised import POLICY
@@ -54,6 +56,7 @@ class Experiment(_Response):
     library: Annotated[str, Meta(description="The version of pmbandits with which it began.")]
     metric: str
     arms: Annotated[list[str], Meta(description="All arms that there ever were.")]
+    segments: Annotated[dict[str, list[str]] | None, Meta(description="The arms of each segment, if there are any.")]
     playing: Annotated[list[str] | None, Meta(description="Arms that can be given; null in lists, if it is archived.")]
     paused: list[str] | None
     retired: list[str] | None
@@ -94,7 +97,7 @@ class UtilityBounds(_Response):
 
 
 class Arm(_Response):
-    """What is known of an arm."""
+    """What is known of an arm; with segments, of an arm in a segment, and shares are those within it."""
 
     arm: str
     plays: bool
@@ -105,6 +108,7 @@ class Arm(_Response):
     rewards: int
     mean: float | None
     curve: Curve | UnsetType = UNSET
+    segment: str | UnsetType = UNSET
     alone: Annotated[UtilityBounds | UnsetType, Meta(description="What the arm alone is worth, if it plays.")] = UNSET
 
 
@@ -153,6 +157,14 @@ class SampleRatio(_Response):
     sentence: str
 
 
+class SegmentArrivals(_Response):
+    """How many people of a segment have come."""
+
+    segment: str
+    arrivals: int
+    share: Annotated[float | None, Meta(description="Of all who came.")]
+
+
 class ExperimentState(_Response):
     """Everything that is known now."""
 
@@ -160,7 +172,8 @@ class ExperimentState(_Response):
     status: ExperimentStatus
     events: int
     t: Annotated[int, Meta(description="Rounds: how many arms were asked for.")]
-    arms: list[Arm]
+    arms: Annotated[list[Arm], Meta(description="With segments, each arm in each of its segments.")]
+    segments: Annotated[list[SegmentArrivals] | None, Meta(description="Null without segments.")]
     limits: str | None
     certainty: Annotated[Certainty | None, Meta(description="Null for policies that keep no confidence sets.")]
     explanation: Annotated[str, Meta(description="Why the next arm is next.")]
@@ -202,6 +215,7 @@ class Event(_Response):
         str, Meta(description="ask, asked (the same arm again for a unit), tell, retell (a correction), or a change.")
     ]
     ticket: int | None
+    segment: str | None
     arm: str | None
     share: Annotated[float | None, Meta(description="The share with which the arm was asked for.")]
     reward: float | None
@@ -302,6 +316,7 @@ def experiment_to_dict(record: ExperimentRecord, live: LiveExperiment | Committe
         "library": record.library,
         "metric": spec["metric"],
         "arms": list(names),
+        "segments": _arms_by_segment(spec, policy),
         "playing": list(playing) if known else None,
         "paused": [name for name in names if name not in gone] if known else None,
         "retired": list(retired) if known else None,
@@ -314,6 +329,13 @@ def experiment_to_dict(record: ExperimentRecord, live: LiveExperiment | Committe
         "events": None if live is None else live.replay.seen,
     }
     return out | ({"imported": spec["imported"]} if "imported" in spec else {})
+
+
+def _arms_by_segment(spec: dict[str, Any], policy: Policy | None) -> dict[str, list[str]] | None:
+    given = (spec.get("options") or {}).get("segments") if spec.get("segments") is None else spec["segments"]
+    if policy is not None:
+        return None if policy._segments is None else policy._segments.to_dict()
+    return None if given is None else Segments.from_arguments(given, spec["arms"]).to_dict()
 
 
 def key_to_dict(found: Key) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from pmbandits import _validation
-from pmbandits.service import warmup
+from pmbandits.service import reading, warmup
 from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
 from pmbandits.service.experiment import (
@@ -319,7 +319,7 @@ class Service:
         """The answer to an ask or a tell that this key sent."""
         batch = self.settings.batch
         if isinstance(request, Ask):
-            size = request.n or 1
+            size = request.n or (len(request.segment) if isinstance(request.segment, list) else 1)
         else:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
@@ -328,9 +328,11 @@ class Service:
             most = max(MAX_AMONG_WORK // len(request.among), 1)
             raise Refused(413, f"among {len(request.among):,} arms at most {most:,} can be asked for at once.")
         if isinstance(request, Ask) and request.unit is not None:
-            if request.n is not None:
-                raise Refused(422, "unit is for one arm at a time; leave n out.")
+            if request.n is not None or isinstance(request.segment, list):
+                raise Refused(422, "unit is for one arm at a time; leave n out, and give one segment if there are any.")
             _refuse_null_characters("unit", request.unit)
+        if request.segment == []:
+            raise Refused(422, "segment is an empty list; give one segment for all, or one for each.")
         if request.key is not None:
             _refuse_null_characters("key", request.key)
         live = self.experiment_cache.live_experiments.get(name) or await self.live_experiment_or_refuse(name)
@@ -438,17 +440,19 @@ class Service:
 
     async def experiment_numbers_for_prometheus(self, name: str) -> ExperimentNumbers:
         """What Prometheus is told of an experiment."""
-        what, disagreements, drawn = await self.read(
+        what, disagreements, drawn, arrivals = await self.read(
             name,
             lambda live: (
                 Watched.from_experiment(live),
                 live.disagreements,
                 live.copy() if live.replay.draws else None,
+                reading.arrivals_by_segment(live.replay.policy),
             ),
         )
         changes = await self.alarms.n_changes_by_arm(what)
         ratio = None if drawn is None else await self.run_in_thread(lambda: self.sample_ratios.sample_ratio_of(drawn))
-        return ExperimentNumbers(what.upto, disagreements, changes, None if ratio is None else ratio["p_value"])
+        came = None if arrivals is None else {one["segment"]: one["arrivals"] for one in arrivals}
+        return ExperimentNumbers(what.upto, disagreements, changes, None if ratio is None else ratio["p_value"], came)
 
     async def read(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment with all that other processes did until now, and nothing uncommitted."""

@@ -38,18 +38,20 @@ def warm_up_new_policy(policy: Policy) -> None:
     if kind in _warmed:
         return
     assert policy.metric is not None and policy.support is not None
-    fresh = policy.bind(policy.metric, policy.n_arms, policy.support, names=policy.names)
-    rewards = _possible_example_rewards(fresh)
-    arms = np.arange(fresh.n_arms)
+    fresh: Any = policy.bind(policy.metric, policy.n_arms, policy.support, names=policy.names)
+    rewards, (arms, people) = _possible_example_rewards(fresh), _arms_and_segments(fresh)
     with suppress(ValueError, RuntimeError):
-        fresh.asked([int(arm) for arm in fresh.ask(2)])
-        fresh.tell(arms, rewards[arms % rewards.size])
+        who = {"segment": people[0]} if people else {}
+        fresh.asked([int(arm) for arm in fresh.ask(2, **who)], **who)
+        fresh.tell(arms, rewards[np.arange(len(arms)) % rewards.size], **({"segment": people} if people else {}))
         began = time.monotonic()
         for k in range(ROUNDS):
-            fresh.tell(fresh.ask(), float(rewards[k % rewards.size]))
+            who = {"segment": people[k % len(people)]} if people else {}
+            fresh.tell(fresh.ask(**who), float(rewards[k % rewards.size]), **who)
             if time.monotonic() - began > PLAY_SECONDS:
                 break
-        fresh.replay([0, 0], [np.nan, float(rewards[0])], check=True)
+        events = {"segments": [people[0]] * 2} if people else {}
+        fresh.replay([arms[0]] * 2, [np.nan, float(rewards[0])], check=True, **events)
         experiment_state(fresh)
         ChangeDetector().extend(np.linspace(0.0, 1.0, 100))
     _warmed.add(kind)
@@ -57,13 +59,22 @@ def warm_up_new_policy(policy: Policy) -> None:
 
 def warm_up_copy_of_policy(policy: Policy) -> None:
     """Ask and tell once on a copy of a policy as it is now, with its limits and arms, so that its code is in memory."""
-    trial = copy.copy(policy)
+    trial: Any = copy.copy(policy)
+    who = {"segment": policy.segments[0]} if policy.segments else {}
     with suppress(ValueError, RuntimeError):
-        arm, reward = trial.ask(), float(_possible_example_rewards(trial)[0])
-        trial.tell(arm, reward)
-        trial.tell([arm, arm], [reward, reward])
-        trial.ask(among=[arm])
-        trial.asked(arm)
+        arm, reward = trial.ask(**who), float(_possible_example_rewards(trial)[0])
+        trial.tell(arm, reward, **who)
+        trial.tell([arm, arm], [reward, reward], **who)
+        trial.ask(among=[arm], **who)
+        trial.asked(arm, **who)
+
+
+def _arms_and_segments(policy: Policy) -> tuple[list[int], list[str]]:
+    """All arms, and with segments all pairs: the arm of each, and its segment."""
+    known = policy._segments
+    if known is None:
+        return list(range(policy.n_arms)), []
+    return known.arm_list, [known.names[s] for s in known.segment_of]
 
 
 def _possible_example_rewards(policy: Policy) -> np.ndarray:
