@@ -209,12 +209,12 @@ def test_what_was_found_is_the_same_whether_rewards_were_corrected_before_or_aft
             asked = served.post("/shop/ask", {"n": 1500})
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": [0.0] * 1500})
             live = served.service.experiment_cache.live_experiments["shop"]
-            early.catch_up_to(served.service.store, live.record.id, live.replay.policy.names, live.replay.seen)
+            early.catch_up_to(served.service.store, live.record.id, live.replay.column_names, live.replay.seen)
             right = (rng.random(1500) < 0.2 + shift).astype(float).tolist()
             served.post("/shop/tell", {"tickets": asked["tickets"], "rewards": right, "correct": True})
         late = change_log.ChangeWatch()
         for one in (early, late):
-            while not one.catch_up_to(served.service.store, live.record.id, live.replay.policy.names, live.replay.seen):
+            while not one.catch_up_to(served.service.store, live.record.id, live.replay.column_names, live.replay.seen):
                 pass
         assert late.found and early.found == late.found
         assert {alarm.change.arm for alarm in late.found} == {"A", "B", "C"}

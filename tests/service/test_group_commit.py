@@ -471,6 +471,22 @@ def test_limits_are_worked_out_within_bounds(tmp_path: Path, monkeypatch: pytest
         assert served.get("/shop")["limits"] == ("A >= 10%" if way == "one after the other" else None)
 
 
+def test_limits_of_unknown_arms_are_refused_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def compile(*_: Any) -> None:
+        raise AssertionError("a process was started")
+
+    with serving(tmp_path / "store.db") as served:
+        served.post("", SHOP)
+        monkeypatch.setattr(served.service, "settings", replace(served.service.settings, warm=True))
+        monkeypatch.setattr(warmup, "warm_in_subprocess", compile)
+        for shares, words in (("NOPE >= 2", "unknown arm"), ("A >= 60%; B >= 60%", "")):
+            status, said = served.refused("/shop/limits", {"shares": shares}, method="PUT")
+            assert status == 422 and words in said
+            assert served.refused("", {**SHOP, "name": "other", "shares": shares})[0] == 422
+
+
 async def _hang_up(served: Served, path: str, body: str) -> None:
     """Send limits, and do not wait for the answer."""
     messages = [{"type": "http.request", "body": body.encode()}]

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 import pmbandits as pmb
 from pmbandits.service import events as kinds
@@ -381,6 +382,36 @@ def test_processes_that_die_are_replaced_and_none_outlives_its_parent(tmp_path: 
         _until(lambda: not any(map(runs, pids)), 40)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", port))  # the port is free
+
+
+def test_a_child_looks_after_its_parent_before_it_imports_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(processes, "stop_when_parent_is_gone", lambda: done.append("looks"))
+    monkeypatch.setattr(uvicorn.Config, "load", lambda _: done.append("imports"))
+    processes.Config("pmbandits.service.run:app").load()
+    assert done == ["looks", "imports"]
+
+
+@pytest.mark.slow
+def test_a_backup_that_is_copied_into_a_running_store_stays(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    with real_service(f"sqlite:///{store}", tmp_path, 1) as (process, port, log):
+        _until(lambda: _ready(port))
+        address = f"http://127.0.0.1:{port}/v1/experiments"
+        httpx.post(address, json={**SHOP, "policy": "uniform"}, timeout=600).raise_for_status()
+        httpx.post(f"{address}/shop/ask", json={"n": 30}).raise_for_status()
+        with closing(sqlite3.connect(store)) as running, closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+            running.backup(copy)
+        httpx.post(f"{address}/shop/ask", json={"n": 40}).raise_for_status()
+        for end in ("-wal", "-shm"):
+            store.with_name(store.name + end).unlink()
+        subprocess.run(["cp", tmp_path / "copy.db", store], check=True)
+        with suppress(httpx.TransportError):
+            assert httpx.post(f"{address}/shop/ask", json={}).status_code == 503
+        assert process.wait(30) == 1 and "another store" in log.read_text()
+    with closing(sqlite3.connect(store)) as found:
+        assert found.execute("SELECT count(*) FROM events").fetchone() == (31,)
+        assert found.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def _other_version(folder: Path, tables: int) -> dict[str, str]:

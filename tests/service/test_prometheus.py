@@ -37,7 +37,8 @@ def test_what_one_process_counts(tmp_path: Path) -> None:
     assert all(family.documentation for family in families.values()), "each says what it is"
     counters = {name for name, family in families.items() if family.type == "counter"}
     assert counters == {
-        f"pmbandits_{name}" for name in ("requests", "turns", "events", "failures", "experiment_events")
+        f"pmbandits_{name}"
+        for name in ("requests", "turns", "events", "failures", "experiment_events", "experiment_arrivals")
     }
     assert numbers(text, "pmbandits_requests_total")['route="tell",status="404"'] == 1
     assert numbers(text, "pmbandits_events_total") == {"": 5} and numbers(text, "pmbandits_failures_total") == {"": 0}

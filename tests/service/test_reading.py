@@ -117,11 +117,11 @@ def test_rewards_are_looked_at_in_pieces_and_none_is_left_out(tmp_path: Path, mo
         one = alarms.ChangeAlarms(service.store, service.run_in_thread)
         done, rounds = False, 0
         while not done:
-            seen, done = one.catch_up_to(live.record.id, live.replay.policy.names, live.replay.seen + 200)
+            seen, done = one.catch_up_to(live.record.id, live.replay.column_names, live.replay.seen + 200)
             rounds += 1
         assert rounds == 8 and seen.seen == 500
         served.post("/shop/tell", {"arms": ["B"] * 200, "rewards": [1] * 200})
-        while not one.catch_up_to(live.record.id, live.replay.policy.names, 700)[1]:
+        while not one.catch_up_to(live.record.id, live.replay.column_names, 700)[1]:
             pass
         assert [alarm.change.arm for alarm in seen.found] == ["B"]
 

@@ -325,6 +325,28 @@ def test_a_file_that_was_taken_away_acknowledges_nothing(tmp_path: Path) -> None
         assert served.post("/shop/ask")["ticket"] == 3
 
 
+def test_who_finds_another_store_in_its_file_ends_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after cp of a backup while the service runs: the journal of before is gone, and the file is another one."""
+    store, ended = tmp_path / "store.db", list[int]()
+    monkeypatch.setattr(sqlite, "_end_process", ended.append)
+    with serving(store) as served:
+        served.post("", SHOP)
+        served.post("/shop/ask", {"n": 3})
+        served.service.store.erase_deleted()  # its journal stays, though nothing is in it
+        backup = store.read_bytes()
+        served.post("/shop/ask", {"n": 3})
+        assert not ended
+        for end in ("-wal", "-shm"):
+            store.with_name(store.name + end).unlink()
+        store.write_bytes(backup)
+        assert served.refused("/shop/ask", {})[0] == 503 and set(ended) == {1}
+        ended.clear()
+        assert served.refused("", {**SHOP, "name": "b"})[0] == 503 and set(ended) == {1}
+        assert store.read_bytes() == backup and "ends, and leaves the file" in caplog.text
+
+
 def test_a_process_that_holds_the_lock_and_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "PATIENCE", 0.8)
     monkeypatch.setattr(sqlite, "PATIENCE", 0.8)

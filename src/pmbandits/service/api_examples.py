@@ -30,8 +30,8 @@ _MOMENT = "2026-11-17T08:29:05.250Z"
 def _experiment_example(events: int, **now: Any) -> dict[str, Any]:
     begun = {
         "name": "shop", "status": "running", "created": "2026-11-17T08:20:00.000Z", "library": __version__,
-        "metric": "0.7*mean + 0.3*lower_cvar(0.1)", "arms": ["A", "B"], "playing": ["A", "B"], "paused": [],
-        "retired": [], "limits": None, "support": _SUPPORT, "policy": "vet", "options": {}, "seed": 0,
+        "metric": "0.7*mean + 0.3*lower_cvar(0.1)", "arms": ["A", "B"], "segments": None, "playing": ["A", "B"],
+        "paused": [], "retired": [], "limits": None, "support": _SUPPORT, "policy": "vet", "options": {}, "seed": 0,
         "play": "policy",
         "events": events,
     }  # fmt: skip
@@ -53,6 +53,7 @@ _STATE = {
         {"arm": "B", "plays": True, "pulls": 362, "pending": 1, "played": 0.3, "wanted": 0.3, "rewards": 361,
          "mean": 20.6},
     ],
+    "segments": None,
     "limits": "B >= 0.1",
     "certainty": {"utility": 20.2, "lower": 15.0, "upper": 25.4, "rival": 31.0, "regret": 10.8, "probability": 0.95,
                   "meaning": "…", "holds": False,
@@ -65,9 +66,11 @@ _STATE = {
     "sample_ratio": None,
 }  # fmt: skip
 _EVENTS = [
-    {"seq": 1, "time": _MOMENT, "kind": "ask", "ticket": 1, "arm": "A", "share": 0.5, "reward": None, "data": None},
-    {"seq": 2, "time": _MOMENT, "kind": "tell", "ticket": 1, "arm": "A", "share": None, "reward": 23.5, "data": None},
-]
+    {"seq": 1, "time": _MOMENT, "kind": "ask", "ticket": 1, "segment": None, "arm": "A", "share": 0.5,
+     "reward": None, "data": None},
+    {"seq": 2, "time": _MOMENT, "kind": "tell", "ticket": 1, "segment": None, "arm": "A", "share": None,
+     "reward": 23.5, "data": None},
+]  # fmt: skip
 _POINT = {
     "seq": 50, "time": _MOMENT, "t": 25, "rewards": 25, "pulls": {"A": 13, "B": 12}, "wanted": {"A": 0.5, "B": 0.5},
     "utility": 20.2, "lower": 15.0, "upper": 25.4, "rival": 31.0, "regret": 10.8,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
 
-from pmbandits.engine.explanation import next_arm_and_reason
+from pmbandits.engine.explanation import MAX_SHOWN_SEGMENTS, next_arm_and_reason
 from pmbandits.engine.stopping import Forecast
 from pmbandits.pages import web
 from pmbandits.pages.board import view
@@ -334,13 +334,15 @@ class BoardState:
 
     def _next_arm_part(self, now: CommittedExperiment) -> dict[str, Any]:
         policy, draws = now.replay.policy, now.replay.draws
-        if now.status != "running" or policy.segments:
+        if now.status != "running":
             return {"next": None}
-        return {
-            "next": "Next is {}. {}".format(*next_arm_and_reason(policy))
-            if draws is None
-            else draws.explain(policy.names)
-        }
+        if draws is not None:
+            return {"next": draws.explain(policy.names)}
+        said = [
+            "Next for somebody of {} is {}. {}".format(name, *next_arm_and_reason(policy, name))
+            for name in policy.segments[:MAX_SHOWN_SEGMENTS]
+        ]
+        return {"next": " ".join(said) or "Next is {}. {}".format(*next_arm_and_reason(policy))}
 
     def _decisions_part(self, now: CommittedExperiment) -> dict[str, Any]:
         self._decision_log.catch_up_to(self.service.store, now.record, now.replay)

@@ -56,11 +56,9 @@ class DecisionLog:
 
 
 def _reason_for_next_arm(replay: PolicyReplay, arm: int) -> str:
-    """Why an arm is next; with segments it is not said."""
-    if replay.segments:
-        return ""
+    """Why an arm is next, by its number in events."""
     if replay.draws is None:
-        return next_arm_and_reason(replay.policy)[1]
+        return next_arm_and_reason(replay.policy, replay.segment_of(arm))[1]
     return f"It was drawn with a probability of {100.0 * replay.draws.probabilities[arm]:.3g} %."
 
 

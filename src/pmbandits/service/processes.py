@@ -82,7 +82,8 @@ class Config(uvicorn.Config):
     """
 
     def load(self) -> None:
-        """Import and make the application."""
+        """Import and make the application; from its beginning on, a child looks after its parent."""
+        stop_when_parent_is_gone()
         with with_default_signal_handlers():
             super().load()
 

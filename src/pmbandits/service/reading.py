@@ -13,10 +13,9 @@ import msgspec
 import numpy as np
 from sqlalchemy import select
 
-from pmbandits.engine.certainty import Certainty
 from pmbandits.engine.policy import Policy
 from pmbandits.estimates import ArmEstimate
-from pmbandits.service.columns import columns_of_policy, format_wanted_shares
+from pmbandits.service.columns import columns_of_policy
 from pmbandits.service.events import ASK, ASKED, KINDS, SEGMENT_STEP
 from pmbandits.service.schema import events
 from pmbandits.service.store import ExperimentRecord, Store, iso_utc
@@ -50,7 +49,7 @@ def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[
         "segments": arrivals_by_segment(policy),
         "limits": None if limits is None else str(limits),
         "certainty": None if sure is None else {**sure._asdict(), "sentence": str(sure)},
-        "explanation": _explanation(policy, sure),
+        "explanation": policy._explanation_text(sure),
         "forecast": None,
     }
     for arm, found in zip(out["arms"], single_arm_utilities(policy), strict=False):
@@ -65,13 +64,6 @@ def experiment_state(policy: Policy, regret: float | str | None = None) -> dict[
         ahead = policy.forecast(regret)
         out["forecast"] = {**ahead._asdict(), "sentence": str(ahead)}
     return out
-
-
-def _explanation(policy: Policy, sure: Certainty | None) -> str:
-    """Why the next arm is next; with segments, what is wanted in each."""
-    if not policy.segments:
-        return policy._explanation_text(sure)
-    return f"Shares wanted: {format_wanted_shares(columns_of_policy(policy))}."
 
 
 def arrivals_by_segment(policy: Policy) -> list[dict[str, Any]] | None:

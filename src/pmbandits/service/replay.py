@@ -135,6 +135,10 @@ class PolicyReplay:
         at = known.column_at[divmod(column, SEGMENT_STEP)]
         return bool(at >= 0 and policy._arm_states()[at] == PLAYS)
 
+    def segment_of(self, column: int) -> str | None:
+        """The segment of an arm's number in events; None without segments."""
+        return self.segments[column // SEGMENT_STEP] if self.segments else None
+
     def _segments_of(self, columns: Sequence[int]) -> dict[str, Any]:
         """The argument with the segments of events, for methods of a policy that has some; else none."""
         return {"segment": [self.segments[column // SEGMENT_STEP] for column in columns]} if self.segments else {}
@@ -188,7 +192,7 @@ class PolicyReplay:
     def record_pull_of_unit(self, arm: int) -> float:
         """Record a pull of an arm that a unit had before; return its propensity, which is 1 where arms are drawn."""
         if self.segments:
-            self.policy.asked(arm % SEGMENT_STEP, segment=self.segments[arm // SEGMENT_STEP])
+            self.policy.asked(arm % SEGMENT_STEP, segment=self.segment_of(arm))
             known = self.policy._segments
             assert known is not None
             return self._propensity(self.policy, int(known.column_at[divmod(arm, SEGMENT_STEP)]))
@@ -220,8 +224,8 @@ class PolicyReplay:
             self.policy.tell(np.array(arms), np.array(rewards, dtype=np.float64))  # arrays are checked at once
 
     def _retell(self, arm: int, before: float, after: float) -> None:
-        segment = {"segment": self.segments[arm // SEGMENT_STEP]} if self.segments else {}
-        self.policy.retell(arm % SEGMENT_STEP if segment else arm, before, after, **segment)
+        place = arm % SEGMENT_STEP if self.segments else arm
+        self.policy.retell(place, before, after, segment=self.segment_of(arm))
 
     def apply_admin_event(self, kind: int, data: str) -> None:
         """Apply an administrative event: add, pause, resume or retire an arm, or set limits; ``data`` is JSON."""

@@ -13,7 +13,7 @@ import uvicorn
 from pmbandits.service.api import create_app
 from pmbandits.service.asgi_app import App
 from pmbandits.service.http_limits import LimitedHttpProtocol
-from pmbandits.service.processes import Config, Supervisor, stop_when_parent_is_gone
+from pmbandits.service.processes import Config, Supervisor
 from pmbandits.service.prometheus import FOLDER_VARIABLE, shared_memory
 from pmbandits.service.request_log import configure_process_log, with_opentelemetry_traces
 from pmbandits.service.settings import Settings
@@ -61,7 +61,6 @@ def app() -> App:
     _raise_open_file_limit()
     settings = Settings(**json.loads(os.environ[_SETTINGS_VARIABLE]))
     configure_process_log(settings.log_format, settings.log_level)
-    stop_when_parent_is_gone()
     application: App = with_opentelemetry_traces(create_app(settings))
     return application
 

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from pmbandits import _validation
+from pmbandits.constraints import limits
+from pmbandits.segments import Segments
 from pmbandits.service import reading, warmup
 from pmbandits.service.alarms import ChangeAlarms, Watched
 from pmbandits.service.events import ADMINISTRATION, ARCHIVED, LIMITS, WriteBatch
@@ -128,7 +130,8 @@ class Service:
         running = [record for record in records if record.status != ARCHIVED]
         if running:
             log.info(
-                "experiments that run: %d; what they need is compiled at the first start, for a minute", len(running)
+                "experiments that run: %d; they are read, and what is not yet compiled is, which takes a minute",
+                len(running),
             )
         for record in running:
             await self._warm_up_experiment(record.name)
@@ -348,6 +351,8 @@ class Service:
         if not self.settings.warm:
             return
         limited = spec.get("shares") is not None
+        if limited:
+            await self.run_in_thread(lambda: _refuse_limits_that_cannot_be(spec))
         try:
             await asyncio.wait_for(self._compiling.acquire(), QUEUE_SECONDS)
         except TimeoutError:
@@ -372,8 +377,9 @@ class Service:
     async def compile_limits_in_other_process(self, now: CommittedExperiment, given: Any, is_gone: IsGone) -> None:
         """Work new limits of an experiment out in another process, before anything is done with them here."""
         refuse_limits_too_long_to_read(given)
-        arms = list(now.replay.policy.names)
-        await self.compile_in_other_process({**now.record.spec, "arms": arms, "shares": given}, is_gone)
+        policy = now.replay.policy
+        spec = {**now.record.spec, "arms": list(policy.names), "segments": policy.options.get("segments")}
+        await self.compile_in_other_process({**spec, "shares": given}, is_gone)
 
     async def run_admin_action_on(
         self,
@@ -461,6 +467,16 @@ class Service:
     async def view_without_catching_up(self, name: str, view: Callable[[LiveExperiment], T]) -> T:
         """What ``view`` makes of an experiment as this process knows it, with nothing uncommitted."""
         return await self.group_commit.view_without_catching_up(await self.live_experiment_or_refuse(name), view)
+
+
+def _refuse_limits_that_cannot_be(spec: dict[str, Any]) -> None:
+    """Refuse limits that name an unknown arm, say, or that no mixture can keep: that is quickly found out."""
+    try:
+        segments = spec.get("segments")
+        known = None if segments is None else Segments.from_arguments(segments, spec["arms"])
+        limits(spec["shares"], spec["arms"], segments=known)
+    except (ValueError, TypeError, IndexError) as error:
+        raise Refused(422, str(error)) from None
 
 
 def _refuse_null_characters(what: str, text: str) -> None:

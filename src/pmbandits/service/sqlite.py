@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 import sqlite3
@@ -33,6 +34,7 @@ except ImportError:  # no such locks on this system: SQLite's own waiting must d
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+log = logging.getLogger("pmbandits.service")
 BUSY_TIMEOUT = "PRAGMA busy_timeout = 20000"
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -63,13 +65,43 @@ class StoreFileGone(sqlite3.OperationalError):
         super().__init__(f"the file {path!r} is gone, or another one is in its place; put it back, or start anew")
 
 
-def file_device_and_inode(path: str) -> tuple[int, int]:
-    """Which file this is, whatever it is called."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        raise StoreFileGone(path) from None
-    return found.st_dev, found.st_ino
+class StoreFiles:
+    """Which files a store had when it was opened: its own, and its journal (-wal)."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file, self._journal = self._device_and_inode(path), self._device_and_inode(f"{path}-wal")
+
+    def check(self) -> None:
+        """Raise StoreFileGone if another file is in the place of the store.
+
+        If only its journal is gone, another store was written into the same file. Then this process ends at once: to
+        close the store in order would write what is in the old journal into it.
+        """
+        if self._device_and_inode(self._path) != self._file:
+            raise StoreFileGone(self._path)
+        try:
+            same = self._device_and_inode(f"{self._path}-wal") == self._journal
+        except StoreFileGone:
+            same = False
+        if not same:
+            log.critical(
+                "the journal %s-wal is gone: somebody put another store into the file while this process ran, which "
+                "now ends, and leaves the file as it is",
+                self._path,
+            )
+            _end_process(1)
+            raise StoreFileGone(self._path)
+
+    def _device_and_inode(self, path: str) -> tuple[int, int]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            raise StoreFileGone(self._path) from None
+        return found.st_dev, found.st_ino
+
+
+_end_process = os._exit  # closes nothing
 
 
 class WriteLock:
@@ -253,7 +285,7 @@ class SqliteTransaction:
     def __init__(self, path: Path) -> None:
         self._path, self._write_lock, self._locked = str(path), WriteLock(path), False
         self._connection = connect(path)
-        self._file = file_device_and_inode(self._path)
+        self._files = StoreFiles(self._path)
         self._connection.execute("PRAGMA busy_timeout = 0")  # see _wait_and_begin
         self._commit_seconds = 0.0  # seconds that a commit took lately
         self._thread = WriterThread()
@@ -298,8 +330,7 @@ class SqliteTransaction:
         self._locked = True
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if file_device_and_inode(self._path) != self._file:
-                raise StoreFileGone(self._path)
+            self._files.check()
             self.at = time.time_ns() // 1_000_000  # a file is on one machine, so its clock is that of the store
             found = [self._look_up(lookup) for lookup in lookups]
             if not (found and all(one.new_events for one in found)):

@@ -27,9 +27,8 @@ from pmbandits.service.sqlite import (
     BUSY_TIMEOUT,
     PRAGMAS,
     SqliteTransaction,
-    StoreFileGone,
+    StoreFiles,
     WriteLock,
-    file_device_and_inode,
 )
 
 log = logging.getLogger("pmbandits.service")
@@ -103,7 +102,7 @@ class Store:
         self.engine = self._create_engine()
         with self.engine.connect() as connection:
             made = schema.do_tables_exist(connection)
-        self._file = None if self._path is None else file_device_and_inode(str(self._path))
+            self._files = None if self._path is None else StoreFiles(str(self._path))
         if not made and not make:
             raise ValueError(f"there are no experiments in {self.display_url}, not even tables for them.")
         if not made:
@@ -154,10 +153,9 @@ class Store:
         write_lock = None if self._path is None else WriteLock(self._path)
         try:
             with nullcontext() if write_lock is None else write_lock, self.engine.begin() as connection:
-                if write_lock is not None and self._path is not None:
+                if self._files is not None:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
-                    if file_device_and_inode(str(self._path)) != self._file:
-                        raise StoreFileGone(str(self._path))
+                    self._files.check()
                 yield connection
                 self._commits[threading.get_ident()] = time.monotonic()
         finally:
@@ -181,10 +179,11 @@ class Store:
         Whoever writes waits meanwhile, so a reader that is in the way is not waited for long, but tried again.
         """
         for pause in () if self._path is None else (0.5, 1.0, 2.0, None):
-            assert self._path is not None
+            assert self._path is not None and self._files is not None
             write_lock = WriteLock(self._path)
             try:
                 with write_lock, self.engine.connect() as connection:
+                    self._files.check()
                     connection.exec_driver_sql("PRAGMA busy_timeout = 200")
                     busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
                     connection.exec_driver_sql(BUSY_TIMEOUT)
