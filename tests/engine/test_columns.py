@@ -356,7 +356,7 @@ STEPS = some.lists(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["uniform"])
+@pytest.mark.parametrize("kind", ["uniform", "vet"])
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, support=some.sampled_from([pmb.Binary(), pmb.Interval(0, 1)]))
 def test_arrivals_and_pulls_add_up_whatever_happens(kind: str, steps: Any, support: Any) -> None:

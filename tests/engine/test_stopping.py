@@ -255,7 +255,7 @@ def test_the_rival_does_not_depend_on_where_the_search_begins(metric: Any) -> No
     policy, _ = taught(metric, "interval", 4, 5000)
     _, memory, mix = policy._snapshot_with_mixture(None)
     mixture_utility_with_bounds(memory, mix)
-    guess = initial_rival_mixture(memory)
+    guess = initial_rival_mixture(memory, mix)
     assert guess.sum() == pytest.approx(1.0) and not np.allclose(guess, 0.25)
     found = [upper_bound_of_any_mixture(memory.address, start) for start in (guess, np.full(4, 0.25), np.eye(4)[0])]
     reach = metric.maximum().value - metric.minimum().value
