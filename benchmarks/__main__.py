@@ -22,6 +22,7 @@ from benchmarks import (
     oracle,
     policies,
     regret,
+    segments,
     sets,
     simulation,
     studio,
@@ -54,6 +55,7 @@ ROOMS = {
     "advice": advice.tables,
     "intervals": intervals.tables,
     "studio": studio.tables,
+    "segments": segments.tables,
 }
 
 

@@ -39,10 +39,12 @@ def test_who_comes_depends_on_seed_trial_and_round_only() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [pmb.Uniform, pmb.Vet])
 @pytest.mark.parametrize("arms", [COINS, SOME])
-def test_a_policy_with_segments_plays_as_by_hand(arms: dict[str, pmb.Bandit]) -> None:
+def test_a_policy_with_segments_plays_as_by_hand(arms: dict[str, pmb.Bandit], kind: type[pmb.Policy]) -> None:
     names = tuple(dict.fromkeys(name for bandit in arms.values() for name in bandit.names))
-    policy = pmb.Uniform(
+    policy = kind(
+        "gini",
         names=names,
         support=pmb.Binary(),
         seed=policy_seed(SEED, TRIAL),
@@ -54,7 +56,7 @@ def test_a_policy_with_segments_plays_as_by_hand(arms: dict[str, pmb.Bandit]) ->
         arm = policy.ask(segment=name)
         policy.tell(arm, rewards.next(f"{name}: {names[arm]}")[0], segment=name)
     columns = [policy.pulls[s, names.index(arm)] for s, b in enumerate(arms.values()) for arm in b.names]
-    assert played(arms, pmb.Uniform()).tolist() == columns
+    assert played(arms, kind()).tolist() == columns
 
 
 def test_one_policy_for_each_segment_plays_as_by_hand() -> None:
