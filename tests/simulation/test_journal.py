@@ -406,7 +406,7 @@ def test_another_specification_is_refused_and_nothing_is_overwritten(
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 def test_a_refused_folder_is_left_closed(tmp_path: Path) -> None:
-    path = written(tmp_path, [])
+    path = written(tmp_path, [b"finished"])
     with pytest.raises(ValueError, match="another specification") as caught:
         Journal(tmp_path, "1" * 64)
     assert caught.value.__traceback__ is not None  # as long as somebody looks at the error

@@ -64,6 +64,7 @@ def _print_cost_estimate(path: Path, jobs: int | None) -> None:
     from pmbandits.simulation.workers import resolve_n_jobs
 
     experiment = prepare_experiment(**read_spec(path))
+    _ = experiment.best_mixtures  # this says so if a utility is infinite
     count = resolve_n_jobs(jobs)
     rows = estimate_cost(experiment, count)
     numbers = (Column(head, justify="right") for head in ("horizon", "trials", "rounds", "rows", "about"))

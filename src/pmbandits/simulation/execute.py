@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
@@ -10,9 +9,8 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmbandits import __version__, _validation
+from pmbandits import _validation
 from pmbandits._extras import import_optional
-from pmbandits._files import write_atomically
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.constraints import Shares
@@ -20,15 +18,17 @@ from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
 from pmbandits.simulation.files import why_trial_is_impossible
-from pmbandits.simulation.journal import FinishedTrials, Journal, decode_trials
+from pmbandits.simulation.journal import FinishedTrials, Journal, OtherSpecification, decode_trials
 from pmbandits.simulation.policy_specs import PolicySpec
 from pmbandits.simulation.prepare import LARGEST_SEED, Experiment, PolicyAtHorizon, prepare_experiment
 from pmbandits.simulation.run import Run
+from pmbandits.simulation.spec_file import Experiments, differences_from_files, spec_files, with_best_mixtures
 from pmbandits.simulation.study import (
     CostEstimate,
     Study,
     are_several_given,
     assemble_study,
+    errors_that_name_problem,
     prepare_study,
     study_identity,
 )
@@ -219,38 +219,52 @@ def simulate(
         metric, problems, policies, horizon, trials, _validation.check_seed("seed", seed, LARGEST_SEED), checkpoints,
         delay, batch, schedule, shares=shares, cost=cost, budget=budget, segments=segments,
     )  # fmt: skip
-    experiments = list(made.values())
+    if dry_run or out is None:
+        for key, x in made.items():
+            with errors_that_name_problem(key):
+                _ = x.best_mixtures  # this says so if a utility is infinite
     if dry_run:
         names = ("problem", "metric") if several else ()
         rows = [dict(zip(names, key, strict=False)) | row for key, x in made.items() for row in estimate_cost(x, jobs)]
         return CostEstimate(rows, jobs)
     results = Results()
-    if out is not None:
-        if seed is None:
-            raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
-        folder = Path(out)
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"out={str(out)!r} is a file; give a folder.")
-        identity = study_identity(made) if several else experiments[0].identity_hash
-        with Journal(folder, identity) as journal:
-            for number, experiment in enumerate(experiments):
-                _write_spec(folder / f"spec{f'-{number}' if several else ''}.json", experiment)
-            results = _read_finished_trials(journal, experiments)
-            try:
-                play_missing_trials(experiments, results, jobs, backend, progress, journal)
-            except KeyboardInterrupt:
-                count = sum(len(x.entries) * len(x.trials) for x in experiments)
-                raise KeyboardInterrupt(
-                    f"stopped; {results.n_trials:,} of {count:,} trials are in {str(out)!r}, and the same call goes on."
-                ) from None
-            found = assemble_study(made, results)
-            if several:
-                found.save(folder)
-            else:
-                found["", ""].save(folder / "run.parquet")
-    else:
-        found = assemble_study(made, play_missing_trials(experiments, results, jobs, backend, progress, None))
+    if out is None:
+        found = assemble_study(made, play_missing_trials(list(made.values()), results, jobs, backend, progress, None))
+        return found if several else found["", ""]
+    if seed is None:
+        raise ValueError("with out=... give a seed: with a new one in every call, no run would ever go on.")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out={str(out)!r} is a file; give a folder.")
+    with _open_journal(folder, made) as journal:
+        for path, (key, x) in zip(spec_files(folder, made), made.items(), strict=True):
+            with errors_that_name_problem(key):
+                made[key] = with_best_mixtures(path, key, x)
+        experiments = list(made.values())
+        results = _read_finished_trials(journal, experiments)
+        try:
+            play_missing_trials(experiments, results, jobs, backend, progress, journal)
+        except KeyboardInterrupt:
+            count = sum(len(x.entries) * len(x.trials) for x in experiments)
+            raise KeyboardInterrupt(
+                f"stopped; {results.n_trials:,} of {count:,} trials are in {str(out)!r}, and the same call goes on."
+            ) from None
+        found = assemble_study(made, results)
+        if several:
+            found.save(folder)
+        else:
+            found["", ""].save(folder / "run.parquet")
     return found if several else found["", ""]
+
+
+def _open_journal(folder: Path, made: Experiments) -> Journal:
+    """Open the journal of these experiments; if the folder has that of others, say what differs."""
+    try:
+        return Journal(folder, made["", ""].identity_hash if ("", "") in made else study_identity(made))
+    except OtherSpecification as error:
+        why = differences_from_files(folder, made)
+        before, _, after = str(error).rpartition(";")
+        raise OtherSpecification(f"{before}{f' ({why})' if why else ''};{after}") from None
 
 
 def _read_finished_trials(journal: Journal, experiments: Sequence[Experiment]) -> Results:
@@ -290,12 +304,6 @@ def _check_journal_record(found: FinishedTrials, experiment: Experiment, entry: 
         problem = "phases end after the last round"
     if problem is not None:
         raise ValueError(f"in a record of {entry.label} {problem}.")
-
-
-def _write_spec(path: Path, experiment: Experiment) -> None:
-    """Write a readable copy of the specification; the journal's first line is what is checked."""
-    text = json.dumps({"library": __version__, "identity": experiment.identity_hash, **experiment.spec}, indent=1)
-    write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
 
 
 # ---- estimating the cost --------------------------------------------------------------------------------------

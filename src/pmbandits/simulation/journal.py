@@ -25,6 +25,10 @@ class JournalWarning(UserWarning):
     """The warning that the end of a journal was damaged; what was in it is computed again."""
 
 
+class OtherSpecification(ValueError):
+    """A folder has a journal of another specification."""
+
+
 class Journal:
     """Finished work of one specification, in ``folder``; one process writes it at a time.
 
@@ -50,11 +54,13 @@ class Journal:
         self._file = self.path.open("r+b" if known else "w+b")
         first = self._file.read(len(self._file_header))
         if first != self._file_header[: len(first)]:
-            self._file.close()
-            raise ValueError(
-                f"{folder} holds a run of another specification; give another folder, or delete it. "
-                "Nothing was overwritten."
-            )
+            if not first.startswith(MAGIC) or self._file.read(1):
+                self._file.close()
+                raise OtherSpecification(
+                    f"{folder} holds a run of another specification; give another folder, or delete it. "
+                    "Nothing was overwritten."
+                )
+            first = b""  # nothing was finished, so nothing is lost
         if len(first) < len(self._file_header):  # new, or cut off before anything was finished
             self._file.seek(0)
             self._file.write(self._file_header)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,13 @@ class Experiment:
     trials: tuple[int, ...]
     seed: int
     moments: tuple[Moment, ...]
-    best_mixtures: tuple[OracleResult, ...]  # the best mixture of each moment
+    find_best_mixtures: Callable[[], tuple[OracleResult, ...]] = field(repr=False)
     spec: dict[str, Any]
+
+    @cached_property
+    def best_mixtures(self) -> tuple[OracleResult, ...]:
+        """The best mixture of each moment; to ask for them also says so if a utility is infinite."""
+        return self.find_best_mixtures()
 
     @property
     def bandit(self) -> Bandit | Changing:
@@ -108,7 +113,7 @@ def prepare_experiment(
     budget: float | None = None,
     segments: Mapping[str, float] | None = None,
 ) -> Experiment:
-    """Check the arguments of ``simulate`` and return the experiment that they describe."""
+    """Check the arguments of ``simulate`` and return the experiment. Best mixtures are found when first asked for."""
     if isinstance(metric, (Bandit, Changing)) or isinstance(policies, (Bandit, Changing)):
         raise TypeError(
             "the order is simulate(metric, bandit, policies, horizon): the metric comes first, as in "
@@ -122,10 +127,7 @@ def prepare_experiment(
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
     moments = timeline.moments(max(horizons))
-    if timeline.population is None:  # this also says so if a utility is infinite
-        best_mixtures = best_mixtures_by_moment(metric, moments, share_limits)
-    else:
-        best_mixtures = (oracle_of_population(metric, timeline.population, share_limits).columns,)
+    best_mixtures = partial(best_mixtures_by_moment, metric, moments, share_limits, timeline.population)
     wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [moment.end for moment in moments])
     needed = sorted({POLICY_METHODS[event.verb] for event in timeline.schedule})
     entries, described = [], []
@@ -190,12 +192,14 @@ def _parse_limits(
 
 
 def best_mixtures_by_moment(
-    metric: Distortion, moments: Sequence[Moment], share_limits: Limits | None
+    metric: Distortion, moments: Sequence[Moment], share_limits: Limits | None, population: Population | None = None
 ) -> tuple[OracleResult, ...]:
-    """Return, for each moment, the best mixture of the active arms within the limits.
+    """Return, for each moment, the best mixture of the active arms within the limits; or that of a population.
 
     Moments with the same arms are worked out once.
     """
+    if population is not None:
+        return (oracle_of_population(metric, population, share_limits).columns,)
     known: dict[tuple[int, tuple[int, ...]], OracleResult] = {}
     for moment in moments:
         key = id(moment.bandit), moment.playing

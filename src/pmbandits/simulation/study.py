@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -333,11 +334,20 @@ def prepare_study(metric: Any, bandit: Any, *arguments: Any, **options: Any) -> 
     out = {}
     for problem, arms in metrics_or_bandits_by_name(bandit, "bandit").items():
         for name, one in metrics.items():
-            try:
+            with errors_that_name_problem((problem, name)):
                 out[problem, name] = prepare_experiment(one, arms, *arguments, **options)
-            except (ValueError, TypeError) as error:
-                raise type(error)(f"problem {problem!r}, metric {name!r}: {error}") from None
     return out
+
+
+@contextmanager
+def errors_that_name_problem(key: Key) -> Iterator[None]:
+    """Let errors begin with the problem and the metric that they are about; not if the names are empty."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if key == ("", ""):
+            raise
+        raise type(error)(f"problem {key[0]!r}, metric {key[1]!r}: {error}") from None
 
 
 def study_identity(experiments: Mapping[Key, Experiment]) -> str:
