@@ -426,8 +426,6 @@ class CertaintyMethods(Reading):
         memory = memory_with_radius_table(clone._memory, clone._current_plan(clone._memory))
         if clone._segments is not None:
             memory.mix[:] = given[active_arms]
-            if memory.n_limit_rows:
-                memory.limit_bounds[-len(clone._segments) :] = clone._segment_frequencies()
         return clone, memory, given[active_arms]
 
     def _joint_weights(self, weights: ArrayLike | None) -> FloatArray:

@@ -140,10 +140,7 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
 
 
 def constraints_of_segments(found: Limits, segment_of: IntArray, n_segments: int) -> KernelConstraints:
-    """What compiled code needs to keep these limits on the columns of a policy with segments.
-
-    The rows are those of the limits, and one for each segment, which says how often it comes.
-    """
+    """What compiled code needs to keep these limits on the columns of a policy with segments."""
     count, polytope = len(found.names), found.polytope
     assert found.segment_of_limit is not None
     rows, bounds = polytope.inequalities
@@ -168,13 +165,12 @@ def constraints_of_segments(found: Limits, segment_of: IntArray, n_segments: int
         everybody = polytope.with_segments(segment_of)
         if everybody.any_feasible_mixture() is not None:
             start = _project_onto_polytope(everybody, start[None, :])[0]
-    members = (segment_of == np.arange(n_segments)[:, None]).astype(np.float64)
-    sizes = {"n_limited": count, "has_share_limits": 1, "n_limit_rows": rows.shape[0] + n_segments}
+    sizes = {"n_limited": count, "has_share_limits": 1, "n_limit_rows": rows.shape[0]}
     arrays = {
         "min_shares": np.zeros(count),
         "max_shares": np.ones(count),
-        "limit_rows": np.vstack((rows, members)),
-        "limit_bounds": np.append(bounds, np.full(n_segments, 1.0 / n_segments)),
+        "limit_rows": rows,
+        "limit_bounds": bounds,
         "fullest_mixtures": fullest,
         "lag_bounds": lags,
     }

@@ -187,17 +187,11 @@ def are_lags_within_bounds(lags: FloatArray, bounds: FloatArray) -> bool:
     return True
 
 
-@step("state -> int")
-def n_tracked_limits(s: State) -> int:
-    """The limits that pulls must keep; the last rows of a policy with segments say only how often each comes."""
-    return s.n_limit_rows - s.n_segments
-
-
 @step("state, int -> float")
 def max_excess_after_pull(s: State, i: int) -> float:
     """The largest excess over a limit after a pull of arm i, in pulls; ``over`` is the excess before it."""
     worst = -np.inf
-    for r in range(n_tracked_limits(s)):
+    for r in range(s.n_limit_rows):
         worst = max(worst, s.limit_excess[r] + s.limit_rows[r, i])
     return worst
 
@@ -230,7 +224,7 @@ def arm_within_joint_limits(s: State, arm: int) -> int:
         weight = 0.0
         for i in range(start, end):
             weight += s.mix[i]
-    for r in range(n_tracked_limits(s)):
+    for r in range(s.n_limit_rows):
         total, touches = -t * s.limit_bounds[r], s.n_segments == 0
         for i in range(s.n_arms):
             total += s.limit_rows[r, i] * s.pulls[i]

@@ -136,17 +136,6 @@ def fill_linear_maximiser(s: State, g: FloatArray, out: FloatArray) -> None:
         out[top] = 1.0
 
 
-@step("state, floats -> none")
-def set_segment_sums_of_limits(s: State, totals: FloatArray) -> None:
-    """Let the weights of each segment add up to its total in all searches within limits.
-
-    The last rows of limits say that they are no more; and as all weights add up to 1, they are no less.
-    """
-    if s.n_limit_rows > 0:
-        for segment in range(s.n_segments):
-            s.limit_bounds[s.n_limit_rows - s.n_segments + segment] = totals[segment]
-
-
 @step("state, floats, floats -> none")
 def shrink_box_to_limits_in_place(s: State, low: FloatArray, high: FloatArray) -> None:
     """Make a box no wider than the limits on single arms."""

@@ -93,7 +93,7 @@ def utility_upper_bound_on_support(h: FloatArray, lo: float, hi: float) -> float
 @shared("state, floats, floats -> float")
 def largest_average_over_mixtures(s: State, upper_bounds: FloatArray, sums: FloatArray) -> float:
     """The largest ⟨a, upper_bounds⟩ over feasible mixtures; convex U_h never exceeds that average."""
-    if s.n_limited == 0:
+    if s.n_limited == 0 or s.n_segments > 1:
         return extreme_average(s, upper_bounds, sums, True)
     best = np.empty(s.n_arms)
     fill_linear_maximiser(s, upper_bounds, best)
@@ -117,7 +117,7 @@ def utility_upper_bound_for_convex_h(s: State, sums: FloatArray) -> float:
 @shared("state, floats -> two floats")
 def reachable_mean_range(s: State, sums: FloatArray) -> tuple[float, float]:
     """The least and the largest mean that a mixture can have, of arms that pay 0 or 1."""
-    if s.n_limited == 0:
+    if s.n_limited == 0 or s.n_segments > 1:
         return extreme_average(s, s.lower, sums, False), extreme_average(s, s.upper, sums, True)
     k = s.n_arms
     minus, end = np.empty(k), np.empty(k)
