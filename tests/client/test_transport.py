@@ -86,7 +86,7 @@ def lost(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
 
 def test_an_ask_whose_answer_is_lost_is_sent_again_with_the_same_key() -> None:
     with server([lost, busy, arm]) as (url, seen), pmb.connect(url, key="pmb_x") as client:
-        assert client["shop"].ask() == (7, "A", 0.5)
+        assert client["shop"].ask() == (7, "A", 0.5, None)
     assert len(seen) == 3 and len({request["key"] for request in seen}) == 1
     assert all(request["path"] == "/v1/experiments/shop/ask" for request in seen)
 
@@ -110,6 +110,18 @@ def test_a_change_whose_answer_is_lost_is_not_sent_twice() -> None:
         with pytest.raises(pmb.ServiceError):
             client.create("x", metric="gini", arms=["A"], support=pmb.Binary())
     assert len(seen) == 2
+
+
+def test_a_change_is_made_also_if_the_connection_was_idle_for_too_long() -> None:
+    def arm_and_hang_up(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        arm(handler, request)
+        cut(handler)  # as servers do with connections that nobody uses
+
+    with server([arm_and_hang_up, told]) as (url, seen), pmb.connect(url) as client:
+        client["shop"].ask()
+        time.sleep(0.2)
+        client["shop"].add_arm("D")
+    assert [request["path"].rpartition("/")[2] for request in seen] == ["ask", "arms"]
 
 
 def test_corrections_and_history_carry_a_key_and_keep_it() -> None:

@@ -212,7 +212,7 @@ class Experiment:
         Parameters
         ----------
         n : how many arms to ask for at once; without it, one.
-        segment : who is in front of you, for an experiment with segments. A list of names is several people, in the
+        segment : the segment of the person in front of you, if there are segments. A list is several people, in the
             order in which they come; then the answer is a list, too.
         among : the arms that are available now, if not all are.
         unit : who or what is served, as a text. The same unit gets the same arm again.

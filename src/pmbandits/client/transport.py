@@ -76,7 +76,7 @@ class Transport:
     ) -> bytes:
         """The body of the answer. What is not ``repeatable`` is sent again only if it cannot have arrived.
 
-        ``at_least``: so many seconds the answer may take in any case.
+        ``min_timeout``: so many seconds the answer may take in any case.
         """
         until, pause = time.monotonic() + self._patience, 0.05
         while True:
@@ -94,6 +94,8 @@ class Transport:
         self, method: str, path: str, body: bytes | None, repeatable: bool, timeout: float
     ) -> tuple[int, bytes, float]:
         """Status, body, and how many seconds the service asks to wait; status 0 if there was no answer."""
+        if not repeatable:  # a connection that was kept open may be closed on the other side, and nobody would know why
+            self.close_thread_connection()
         held: _ThreadConnection | None = getattr(self._thread_local, "held", None)
         if held is not None and held.process != os.getpid():
             held = None  # this process is a copy of the one that opened it, and two cannot speak over one line

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from pmbandits.pages import web
 from pmbandits.pages.board import view
+from pmbandits.palette import arm_colour
 from pmbandits.service.alarms import Watched
 from pmbandits.service.board_state import BoardState
 from pmbandits.service.change_log import ChangeAlarm
@@ -94,7 +95,7 @@ def _overview_entry(
         columns = columns_of_policy(policy)
         arms = view.arms_with_colours([one.name for one in columns])
         for arm, one in zip(arms, columns, strict=True):
-            arm["wanted"] = view.clean_share(one.wanted_of_all)
+            arm |= {"wanted": view.clean_share(one.wanted_of_all), "colour": arm_colour(policy.names.index(one.arm))}
         out |= {"t": policy.t, "status": live.status, "arms": arms, "wants": format_wanted_shares(columns)}
         playing = {one.name for one in columns if one.plays}
         warnings = [str(alarm) for alarm in changes if alarm.change.arm in playing]

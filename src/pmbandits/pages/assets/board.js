@@ -85,10 +85,20 @@
     $("status").textContent = found.status;
     $("status").className = `badge ${STATUS[found.status] || "wait"}`;
     const wanted = found.arms.filter((arm) => arm.wanted > 0).sort((a, b) => b.wanted - a.wanted);
-    const listed = wanted.slice(0, 6).map((arm) => `${percent(arm.wanted)} ${arm.name}`).join(" + ");
+    const list = (arms) => `${arms.slice(0, 6).map((arm) => `${percent(arm.wanted)} ${arm.arm || arm.name}`).join(" + ")}${arms.length > 6 ? ` + ${arms.length - 6} more` : ""}`;
+    const people = found.segments || [];
+    const listed = people.length ? "these shares in each segment:" : list(wanted);
     const rewards = !live || found.arms.some((arm) => arm.pulls || arm.rewards);
-    $("sentence").textContent = !rewards ? "Nothing was played yet." : wanted.length ? `${live ? "The policy wants" : "Wants"} ${listed}${wanted.length > 6 ? ` + ${wanted.length - 6} more` : ""}` : "Nothing is finished yet.";
+    $("sentence").textContent = !rewards ? "Nothing was played yet." : wanted.length ? `${live ? "The policy wants" : "Wants"} ${listed}` : "Nothing is finished yet.";
     $("big-bar").replaceChildren(...bar(found.arms, "wanted"));
+    $("big-bar").hidden = people.length > 0;
+    $("segments").hidden = !people.length;
+    $("segments").replaceChildren(...people.slice(0, 60).map((one) => {
+      const mine = wanted.filter((arm) => arm.segment === one.segment);
+      return element("li", {}, element("strong", {}, one.segment), whole(` ${list(mine)} `),
+        element("span", { class: "soft" }, whole(`${one.arrivals.toLocaleString("en")} came${one.share === null ? "" : `, ${percent(one.share)} of all`}`)),
+        element("div", { class: "big bar", "aria-hidden": "true" }, bar(mine, "wanted")));
+    }));
     for (const [id, text] of [["certainty", doubtful(found, found.sure)], ["forecast", doubtful(found, found.forecast)], ["explanation", found.next],
       ["ratio", found.ratio && found.ratio.sentence],
       ["checked", found.checked && `The rewards are being checked for changes of the arms: ${found.checked} so far.`]]) {
@@ -145,7 +155,7 @@
 
   function warned(found) {
     const rows = found.warnings.map((one) => element("p", { class: "warning" }, whole(one.text), " ",
-      mayChange ? element("button", { type: "button", onclick: () => confirmArm("pause", found.arms.find((arm) => arm.name === one.arm)) }, `Pause ${one.arm} …`) : null));
+      mayChange ? element("button", { type: "button", onclick: () => confirmArm("pause", found.arms.find((arm) => arm.name === one.arm)) }, `Pause ${(found.arms.find((arm) => arm.name === one.arm) || {}).arm || one.arm} …`) : null));
     if (rows.length) rows.push(element("p", { class: "soft" }, found.restarts
       ? "The policy forgets the rewards of such an arm from before, and goes on."
       : "The policy does not forget: it takes all rewards of an arm as equal, and what is said here is true only if arms do not change. If the arm broke, pause it. "
@@ -178,7 +188,9 @@
       ...(worth || known ? ["worth alone"] : []), ...(mayChange ? [""] : [])];
     $("arms").tHead.replaceChildren(element("tr", {}, heads.map((h, k) => (h ? element("th", { scope: "col", class: k ? "number" : null }, h)
       : element("td", {})))));
-    const order = found.arms.slice().sort((a, b) => (b.wanted || 0) - (a.wanted || 0) || (b.played || 0) - (a.played || 0)).slice(0, 60);
+    const rank = (arm) => (found.segments || []).findIndex((one) => one.segment === arm.segment);
+    const first = (arm) => !arm.segment || found.arms.find((one) => one.arm === arm.arm) === arm;  // an arm pauses in all segments
+    const order = found.arms.slice().sort((a, b) => rank(a) - rank(b) || (b.wanted || 0) - (a.wanted || 0) || (b.played || 0) - (a.played || 0)).slice(0, 60);
     $("arms").tBodies[0].replaceChildren(...order.map((arm) => {
       const alone = arm.alone ? `${number(arm.alone.utility)} (${number(arm.alone.lower)} … ${number(arm.alone.upper)})` : number(arm.worth);
       const off = arm.plays === false;
@@ -190,7 +202,7 @@
       element("td", { class: "number" }, (arm.pulls || 0).toLocaleString("en")),
       ...(live ? [element("td", { class: "number" }, (arm.rewards || 0).toLocaleString("en")), element("td", { class: "number" }, number(arm.mean))] : []),
       worth || known ? element("td", { class: "number" }, alone) : null,
-      mayChange && !arm.retired ? element("td", {}, element("button", { type: "button", "aria-label": `${off ? "Resume" : "Pause"} ${arm.name}`,
+      mayChange && !arm.retired && first(arm) ? element("td", {}, element("button", { type: "button", "aria-label": `${off ? "Resume" : "Pause"} ${arm.arm || arm.name}`,
         onclick: () => confirmArm(off ? "resume" : "pause", arm) }, off ? "Resume" : "Pause")) : mayChange ? element("td", {}) : null);
     }));
     label($("arms"), heads);
@@ -229,11 +241,13 @@
     const lines = [], data = [all.x];
     for (const place of shown) {
       const arm = found.arms[place];
-      lines.push({ label: arm.name, colour: arm.colour, width: 2 }, { label: `${arm.name} wanted`, colour: arm.colour, width: 1.4, dash: [3, 4], quiet: true });
-      if (live) data.push(all.rows.map((row) => column(row.played, place)), all.rows.map((row) => column(row.wanted, place)));
+      lines.push({ label: arm.name, colour: arm.colour, width: 2, dash: dash(found, arm) });
+      if (!arm.segment) lines.push({ label: `${arm.name} wanted`, colour: arm.colour, width: 1.4, dash: [3, 4], quiet: true });
+      if (arm.segment) data.push(all.rows.map((row) => column(row.played, place)));
+      else if (live) data.push(all.rows.map((row) => column(row.played, place)), all.rows.map((row) => column(row.wanted, place)));
       else data.push(all.played.find((line) => line.place === place).y, all.wanted.find((line) => line.place === place).y);
     }
-    charts.shares.set(lines, data, found.arms.length > shown.length ? `The ${shown.length} arms with most.` : `${shown.length} arms.`, { events: found.marks || [] });
+    charts.shares.set(lines, data, `${found.arms.length > shown.length ? `The ${shown.length} arms with most.` : `${shown.length} arms.`}${found.segments ? " What was played, of all who came." : ""}`, { events: found.marks || [] });
     if (live) sureness(all, found);
     else regret(found.policies);
   }
@@ -278,6 +292,9 @@
     charts.regret.set(lines, data, policies.map((p) => `${p.label}: ${number(p.mean[p.mean.length - 1])} after ${p.trials} trials`).join("; "), { upright });
   }
 
+  // An arm has the same colour in all segments; the lines of these differ.
+  const dash = (found, arm) => (arm.segment ? [[], [9, 4], [4, 3, 1, 3], [1, 3]][found.segments.findIndex((one) => one.segment === arm.segment) % 4] : undefined);
+
   function curves(found) {
     const { x, bend, arms } = found.curves;
     const names = arms.map((curve) => found.arms[curve.place].name);
@@ -297,7 +314,7 @@
             { label: `${arm.name}, at least`, colour: arm.colour, width: 0.6, dash: [1, 2] });
           data.push(curve[high], curve[low]);
         }
-        lines.push({ label: arm.name, colour: arm.colour, place: curve.place, width: 1.8 });
+        lines.push({ label: arm.name, colour: arm.colour, place: arm.segment ? undefined : curve.place, dash: dash(found, arm), width: 1.8 });
         data.push(curve[value]);
       }
       if (x.length) chart.set(lines, data, `${arms.length} arms.`, { bend });
@@ -338,9 +355,10 @@
   }
 
   function confirmArm(verb, arm) {
-    open(`${verb === "pause" ? "Pause" : "Resume"} the arm ${arm.name}?`);
-    act = () => ["POST", "arms", { do: verb, arm: arm.name }];
-    preview(`do=${verb}&arm=${encodeURIComponent(arm.name)}`);
+    const name = arm.arm || arm.name;
+    open(`${verb === "pause" ? "Pause" : "Resume"} the arm ${name}${arm.segment ? " in all segments" : ""}?`);
+    act = () => ["POST", "arms", { do: verb, arm: name }];
+    preview(`do=${verb}&arm=${encodeURIComponent(name)}`);
   }
   $("limits-change").addEventListener("click", () => {
     open("Change the limits?", { limits: true });
