@@ -439,3 +439,8 @@ def test_wasserstein_constant_of_many_arms_is_half_the_largest_distance_of_two()
     assert wasserstein_constant(Bandit([st.norm(m, 0.7) for m in means])) == pytest.approx(
         0.5 * np.ptp(means), rel=1e-9
     )
+
+
+def test_means_that_are_not_in_a_list_are_refused_with_the_way_out() -> None:
+    with pytest.raises(TypeError, match=r"list: Bandit.bernoulli\(\[0.2, ...\]\)"):
+        pmb.Bandit.bernoulli(0.2, 0.9)  # type: ignore[arg-type]

@@ -393,3 +393,23 @@ def test_a_recipe_says_what_is_missing() -> None:
         pmb.Vet("gini").ask()
     with pytest.raises(ValueError, match=r"recipe: support is missing. Give it"):
         pmb.Vet("gini", n_arms=2).ask()
+
+
+def test_a_misspelt_keyword_of_the_class_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match="choose"):
+
+        class Misspelt(Policy, chose=None):
+            pass
+
+
+def test_random_numbers_of_numpy_are_refused_in_kernels() -> None:
+    @kernel
+    def choose(memory: int) -> int:
+        return pull(unpack(memory), np.random.randint(2))  # noqa: NPY002
+
+    with pytest.raises(TypeError, match=r"np\.random") as caught:
+
+        class Unseeded(Policy, choose=choose):
+            pass
+
+    assert "random_below" in str(caught.value)

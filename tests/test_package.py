@@ -185,3 +185,8 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
     paths = [path.partition("#")[0] for _, _, path in readme.LINK.findall(README.read_text(encoding="utf-8"))]
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_importing_cvar_names_both_tails() -> None:
+    with pytest.raises(ImportError, match=r"UpperCVaR.*LowerCVaR"):
+        exec("from pmbandits import CVaR")

@@ -27,6 +27,8 @@ def lazy_exports(
             return importlib.import_module(f"{package}.{name}")
         if name not in module_of:
             hint = "" if not hints or name not in hints else f": {hints[name]}"
+            if hint and sys._getframe(1).f_code.co_name == "_handle_fromlist":
+                raise ImportError(f"cannot import name {name!r} from {package!r}{hint}")  # Python would drop the hint
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value = getattr(importlib.import_module(module_of[name]), name)
         setattr(sys.modules[package], name, value)  # the next use finds it there

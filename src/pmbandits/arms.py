@@ -72,6 +72,8 @@ class Bandit:
         >>> pmb.Bandit.bernoulli([0.4, 0.9])
         Bandit(arm 0: bernoulli(0.4), arm 1: bernoulli(0.9); support Binary())
         """
+        if np.ndim(means) == 0:
+            raise TypeError(f"give the means as a list: Bandit.bernoulli([{means!r}, ...]), got {means!r}.")
         p = _validation.check_number_array("means", means)
         for k, mean in enumerate(p):
             _validation.check_within(f"mean of Bernoulli arm {k}", float(mean), 0.0, 1.0)

@@ -300,9 +300,8 @@ def plot_regret(
     'log'
     """
     _validation.check_choice("column", column, ("regret", "arm_regret"))
-    shown = (
-        run.policies if policies is None else [_validation.check_choice("policy", p, run.policies) for p in policies]
-    )
+    wanted = run.policies if policies is None else [policies] if isinstance(policies, str) else policies
+    shown = [_validation.check_choice("policy", p, run.policies) for p in wanted]
     with axes_in_library_style(ax, (5.6, 3.8), path) as ax:
         line_styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKS), strict=False)
         style_of = dict(zip(run.policies, line_styles, strict=False))

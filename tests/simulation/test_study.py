@@ -160,11 +160,12 @@ def test_a_loaded_study_is_scored_again_with_the_arms_that_are_given(tmp_path: P
         loaded.rescore("mean")
     again = loaded.rescore("mean", bandit={"own": arms})
     for problem, bandit in problems.items():
-        run = again[problem, "gini"]
+        run = again[problem, "gini, scored by mean"]
         t, pulls = run.column("pulls", "Track")
         want = pmb.oracle("mean", bandit).value - pmb.utility("mean", bandit, pulls[0, -1] / t[-1])
         assert run.regret("Track")[1][0, -1] == pytest.approx(want, abs=1e-12)
-    assert again["own", "gini"].equals(played["own", "gini"].rescore("mean", arms))
+    assert {row["metric"] for row in again.summary().rows} == {"gini, scored by mean"}
+    assert again["own", "gini, scored by mean"].equals(played["own", "gini"].rescore("mean", arms))
     other = pmb.Bandit({"low": kumaraswamy(2.0, 4.0), "high": kumaraswamy(5.0, 2.0)})
     with pytest.raises(ValueError, match=r"low is .*kumaraswamy\(2, 4\).*kumaraswamy\(2, 5\)"):
         loaded.rescore("mean", bandit={"own": other})
@@ -283,3 +284,18 @@ def test_mistakes_name_the_problem_or_the_argument() -> None:
         pmb.simulate("gini", PROBLEMS["coins"], "uniform", 20, seed=None, out="nowhere")
     one, two = (pmb.simulate("gini", PROBLEMS["coins"], "uniform", 20, trials=1, seed=None) for _ in range(2))
     assert one.seed != two.seed and np.isfinite(one.best.value)
+
+
+def test_small_pictures_say_where_a_regret_is_0() -> None:
+    same = pmb.Bandit.bernoulli([0.5, 0.5])
+    found = pmb.simulate(["gini", "mean"], {"far": PROBLEMS["coins"], "same": same}, ["track", "uniform"], 60, trials=2)
+    axes = found.plot(policies="Track")
+    assert [text.get_text() for text in axes[0, 1].get_legend().get_texts()] == ["Track"]
+    assert any("regret 0" in text.get_text() for text in axes[1, 0].texts) and axes[1, 0].get_legend() is None
+    plt.close("all")
+
+
+def test_a_policy_in_the_place_of_the_metric_names_the_order() -> None:
+    for given in ("vet", ["vet"]):
+        with pytest.raises(TypeError, match=r"simulate\(metric, bandit, policies, horizon\)"):
+            pmb.simulate(given, PROBLEMS["coins"], "gini", 10)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmbandits._plot_style import pyplot_in_library_style, save_figure
+from pmbandits._plot_style import axes_in_library_style, pyplot_in_library_style, save_figure
 from pmbandits.advice.curves import quantile
 from pmbandits.advice.sentences import short_verdict
 from pmbandits.palette import COLOURS, MIXTURE, arm_colour, arm_line_style
@@ -20,11 +20,18 @@ if TYPE_CHECKING:
     from pmbandits.advice.result import Advice
 
 
-def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
+def plot_advice(
+    advice: Advice, axes: Sequence[Axes] | None = None, *, path: str | Path | None = None
+) -> tuple[Axes, Axes, Axes]:
     """Draw distributions, distorted survival curves and utilities of the arms side by side (:meth:`Advice.plot`)."""
     chosen = sorted(advice.by_share()[:6])
     with pyplot_in_library_style() as plt:
-        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")
+        if axes is None:
+            axes = plt.subplots(1, 3, figsize=(13.0, 3.9), layout="constrained")[1]
+        if np.size(np.asarray(axes, dtype=object)) != 3:
+            raise ValueError("axes must be three axes of matplotlib, such as those of plt.subplots(1, 3).")
+        left, middle, right = axes
+        figure: Any = left.get_figure(root=True)
         plot_arms([advice.estimates[k] for k in chosen], left, places=chosen)
         points = np.unique(np.concatenate([advice.estimates[k].x for k in chosen]))
         if points.size == 1:
@@ -74,9 +81,9 @@ def plot_advice(advice: Advice, *, path: str | Path | None = None) -> tuple[Axes
         if left_out:
             figure.text(0.5, -0.02, f"{left_out:,} more arms, that score less, are not drawn", ha="center", fontsize=9)
         _crop_axes_to_readable_rewards(advice, chosen, (left, middle))
-        for axes in (left, middle) if advice.loss else ():  # rewards are drawn; the axis says losses
-            axes.xaxis.set_major_formatter(lambda x, _: f"{0.0 - x:g}".replace("-", "−"))
-            axes.set_xlabel("loss x (smaller to the right)")
+        for ax in (left, middle) if advice.loss else ():  # rewards are drawn; the axis says losses
+            ax.xaxis.set_major_formatter(lambda x, _: f"{0.0 - x:g}".replace("-", "−"))
+            ax.set_xlabel("loss x (smaller to the right)")
     save_figure(figure, path)
     return left, middle, right
 
@@ -97,11 +104,10 @@ def _crop_axes_to_readable_rewards(advice: Advice, chosen: Sequence[int], axes: 
             ax.set_xlabel(f"reward x (drawn: 5 to 95 %; seen: {reward_range[0]:.3g} to {reward_range[1]:.3g})")
 
 
-def plot_advice_table(advice: Sequence[Advice], *, path: str | Path | None = None) -> Axes:
+def plot_advice_table(advice: Sequence[Advice], ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
     """Draw the recommended shares of each metric as stacked bars (:meth:`AdviceTable.plot`)."""
     played = sorted({name for a in advice for name in a.mixture}, key=list(advice[0].names).index)
-    with pyplot_in_library_style() as plt:
-        figure, ax = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(advice)), layout="constrained")
+    with axes_in_library_style(ax, (7.0, 0.9 + 0.5 * len(advice)), path) as ax:
         rows = np.arange(len(advice))
         start = np.zeros(len(advice))
         for name in played:
@@ -115,5 +121,4 @@ def plot_advice_table(advice: Sequence[Advice], *, path: str | Path | None = Non
         ax.set_xlabel("recommended share (%)")
         ax.set_title("what to play, by what you value")
         ax.legend(fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    save_figure(figure, path)
     return ax

@@ -368,13 +368,14 @@ class Advice:
             },
         }
 
-    def plot(self, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
+    def plot(self, axes: Sequence[Axes] | None = None, *, path: str | Path | None = None) -> tuple[Axes, Axes, Axes]:
         """Draw the arms, what the metric makes of them, and what they and the mixture are worth, in one picture.
 
         It returns the three parts of the picture. The attribute ``.figure`` of any of them is the whole.
 
         Parameters
         ----------
+        axes : three axes to draw on; by default those of a new figure.
         path : if given, the picture is also written to this file.
 
         Examples
@@ -387,7 +388,7 @@ class Advice:
         """
         from pmbandits.advice.plots import plot_advice
 
-        return plot_advice(self, path=path)
+        return plot_advice(self, axes, path=path)
 
 
 class AdviceTable(Sequence[Advice]):
@@ -451,11 +452,11 @@ class AdviceTable(Sequence[Advice]):
         """A list that can be written as JSON, with one entry for each metric."""
         return [a.to_dict() for a in self.advice]
 
-    def plot(self, *, path: str | Path | None = None) -> Axes:
-        """Draw the recommended shares for each metric, side by side."""
+    def plot(self, ax: Axes | None = None, *, path: str | Path | None = None) -> Axes:
+        """Draw the recommended shares for each metric, side by side, on ``ax`` if it is given."""
         from pmbandits.advice.plots import plot_advice_table
 
-        return plot_advice_table(self.advice, path=path)
+        return plot_advice_table(self.advice, ax, path=path)
 
 
 def _replace_infinite_by_none(numbers: Sequence[float]) -> list[float | None]:

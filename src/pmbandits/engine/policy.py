@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pmbandits import _validation
 from pmbandits.arms import check_arm_names
 from pmbandits.engine import share_constraints
@@ -21,6 +23,15 @@ from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.segments import Segments
 from pmbandits.supports import Support
+
+_CLASS_KEYWORDS = ("name", "choose", "index", "update", "unpack", "choose_certifying", "uses_sets")
+
+
+def _reaches_numpy_random(function: Any) -> bool:
+    """Whether a function names numpy's random numbers."""
+    words, names = function.__code__.co_names, function.__globals__
+    used = [names.get(word) for word in words]
+    return np.random in used or ("random" in words and np in used)
 
 
 class Policy(Saving, DeclaredOptions):
@@ -118,8 +129,11 @@ class Policy(Saving, DeclaredOptions):
         update: Any = None,
         unpack: Any = None,
         uses_sets: bool | None = None,
+        **strange: Any,
     ) -> None:
         super().__init_subclass__()
+        for word in strange:
+            _validation.check_choice(f"keyword of class {cls.__name__}", word, _CLASS_KEYWORDS)
         roles = {"choose": choose, "choose_certifying": choose_certifying, "index": index, "update": update}
         for role, given in roles.items():
             if given is not None and not hasattr(given, "py_func"):
@@ -127,6 +141,11 @@ class Policy(Saving, DeclaredOptions):
                 raise TypeError(
                     f"{role} of {cls.__name__} is not compiled; write @kernel above def "
                     f"{getattr(given, '__name__', role)}({arguments})."
+                )
+            if given is not None and _reaches_numpy_random(given.py_func):
+                raise TypeError(
+                    f"{role} of {cls.__name__} uses np.random, which does not follow the policy's seed; no run can be "
+                    "repeated; take random_share(s), random_below(s, n), random_normal(s) and others of pmbandits.kit."
                 )
         if choose is not None and index is not None:
             raise TypeError(f"{cls.__name__} has choose and index; give one of them: each says which arm is pulled.")

@@ -14,6 +14,7 @@ from pmbandits._extras import import_optional
 from pmbandits.arms import Bandit
 from pmbandits.changing import Changing
 from pmbandits.constraints import Shares
+from pmbandits.engine.registry import REGISTRY
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.assemble import Results
 from pmbandits.simulation.delays import Delay
@@ -211,6 +212,11 @@ def simulate(
     """
     import_optional("pyarrow", "simulations")
     _validation.check_choice("backend", backend, BACKENDS)
+    first = metric if isinstance(metric, (list, tuple)) else [metric]
+    if any(isinstance(one, str) and one.lower() in REGISTRY for one in first):
+        raise TypeError(
+            f"{_validation.short_repr(metric)} is a policy; the order is simulate(metric, bandit, policies, horizon)."
+        )
     jobs = resolve_n_jobs(n_jobs)
     several = are_several_given(metric) or (segments is None and are_several_given(bandit))
     problems: Any = [bandit] if several and segments is not None else bandit

@@ -98,7 +98,9 @@ class Study:
         return Summary("Mean regret by problem and metric", rows, [])
 
     def rescore(self, metric: Distortion | str, bandit: Bandit | Mapping[str, Bandit] | None = None) -> Study:
-        """Score the pulls of all runs by another metric; nothing is played again. The keys of the study stay.
+        """Score the pulls of all runs by another metric; nothing is played again.
+
+        The metric of each key then says both: ``"gini, scored by mean"`` was played for the first.
 
         Parameters
         ----------
@@ -115,7 +117,13 @@ class Study:
             given = {self.problems[0]: given}
         for problem in given:
             _validation.check_choice("problem", problem, self.problems)
-        return Study({key: run.rescore(metric, given.get(key[0])) for key, run in self.runs.items()})
+        text = metric if isinstance(metric, str) else repr(metric)
+        return Study(
+            {
+                (problem, f"{name}, scored by {text}"): run.rescore(metric, given.get(problem))
+                for (problem, name), run in self.runs.items()
+            }
+        )
 
     def difference(
         self, policy: str, other: str, t: int | None = None, *, level: float = CONFIDENCE_LEVEL
@@ -211,8 +219,8 @@ class Study:
                 if j > 0:
                     ax.set_ylabel("")
                 legend = ax.get_legend()
-                if legend is not None and (i, j) != (0, columns - 1):
-                    legend.remove()
+                if legend is not None:
+                    _shorten_legend(ax, legend, run.policies, shown=(i, j) == (0, columns - 1))
             figure = made[0, 0].get_figure(root=True)
             if title is not None:
                 figure.suptitle(title)
@@ -251,6 +259,20 @@ class Study:
         problems, metrics = len(self.problems), len(self.metrics)
         sizes = f"{problems} problem{'s' * (problems > 1)} × {metrics} metric{'s' * (metrics > 1)}"
         return f"Study({sizes}; {', '.join(self.policies)}; {len(self.trials)} trials)"
+
+
+def _shorten_legend(ax: Any, legend: Any, policies: Sequence[str], *, shown: bool) -> None:
+    """Keep one legend of several pictures, with plain names; what it says of regrets of 0 goes into each picture."""
+    notes = []
+    for text in legend.get_texts():
+        name = next((p for p in policies if p == text.get_text()), text.get_text().rpartition(" (")[0])
+        if name != text.get_text():
+            notes.append(text.get_text())
+            text.set_text(name)
+    if notes:
+        ax.text(0.03, 0.03, "\n".join(notes), transform=ax.transAxes, fontsize=7, va="bottom")
+    if not shown:
+        legend.remove()
 
 
 class CostEstimate:
