@@ -1,7 +1,7 @@
 """Vet with segments beside its alternatives, on instances that were fixed before the first run.
 
     python -m benchmarks.segments                    # 20 trials, regret after 1,000 and 10,000 rounds
-    python -m benchmarks.segments --rounds 100000 F-gini-S2K3 B-.5m+g-S2K3
+    python -m benchmarks.segments F-gini-S2K3 B-.5m+g-S2K3 --rounds 100000
     python -m benchmarks.segments --trials 5 --table
 
 A run that was stopped goes on where it was (``out/segments.json``). ``docs/segments.json`` has the numbers.
@@ -209,8 +209,8 @@ def kl_inf(mass, phi, level, top):
 
     It is the largest of Σ mass·log(1 − ν·(phi − level)) over 0 ≤ ν ≤ 1/(top − level), found by bisection of the slope.
     """
-    if top <= level:
-        return np.inf
+    if top - level <= 1e-14 * (abs(top) + abs(level)):
+        return 1e9  # no change is enough
     low, high = 0.0, 1.0 / (top - level)
     for _ in range(40):
         nu, slope = 0.5 * (low + high), 0.0
@@ -277,7 +277,7 @@ def play_frank_wolfe(index_kind, h, points, n_arms, arrivals, rewards, starts, c
                 if index_kind == IMED:
                     mass[:] = counts[k] / n
                     value = -math.log(n)
-                    if np.dot(mass, phi) < level:
+                    if np.dot(mass, phi) < level - 1e-12 * (most - least):  # else it leads, up to rounding
                         value -= n * imed_distance(points, mass, phi, level, n)
                 elif index_kind == NPTS:
                     total = rng.standard_exponential()
