@@ -144,7 +144,7 @@ class Policy(Saving, DeclaredOptions):
                 )
             if given is not None and _reaches_numpy_random(given.py_func):
                 raise TypeError(
-                    f"{role} of {cls.__name__} uses np.random, which does not follow the policy's seed. To repeat a run "
+                    f"{role} of {cls.__name__} uses np.random, which does not follow the policy's seed. To repeat runs "
                     "take random_share(s), random_below(s, n), random_normal(s) and others of pmbandits.kit."
                 )
         if choose is not None and index is not None:
