@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pmbandits as pmb
@@ -238,3 +239,11 @@ def test_a_row_has_one_number_also_where_copies_are_left_out(tmp_path: Path) -> 
     assert [e.where for e in every.examples] == ["line 5", f"line {len(texts) + 2}"]
     assert once.examples == every.examples and once.malformed == every.malformed
     assert (every.rows, once.rows, once.used) == (32, 26, 24)
+
+
+def test_a_column_of_chances_is_named() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"arm": ["a", "b"] * 30, "reward": rng.normal(size=60), "p": rng.uniform(0.1, 0.9, 60)})
+    found = [f for f in read_log(table).findings if f.kind == "propensities"]
+    assert len(found) == 1 and "--propensity p" in found[0].change
+    assert not [f for f in read_log(table.assign(p=5.0)).findings if f.kind == "propensities"]

@@ -150,6 +150,15 @@ def is_time_without_direction(column: str) -> bool:
     )
 
 
+def may_name_propensity(column: str) -> bool:
+    """Whether a column may hold the chance with which something was chosen.
+
+    >>> may_name_propensity("propensity_score"), may_name_propensity("p"), may_name_propensity("price")
+    (True, True, False)
+    """
+    return bool({"propensity", "pscore", "prob", "probability", "p"} & set(words_of_name(column)))
+
+
 def may_name_reward(column: str) -> bool:
     """Whether nothing in the name of a column speaks against rewards."""
     words = set(words_of_name(column))

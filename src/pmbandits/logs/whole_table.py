@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pmbandits.logs.column_names import UNIT_WORDS, words_of_name
-from pmbandits.logs.columns import ReadSettings, parse_labels, to_numpy
+from pmbandits.logs.column_names import UNIT_WORDS, may_name_propensity, words_of_name
+from pmbandits.logs.columns import ReadSettings, parse_labels, parse_weights, to_numpy
 from pmbandits.logs.files import (
     SkippedLines,
     file_kind,
@@ -83,7 +84,12 @@ def check_whole_table(data: Any, settings: ReadSettings, dates: Sequence[str]) -
         header, table = found[:2]
         look = isinstance(data, (str, Path)) and not settings.distinct
         copies = _check_duplicates(header, table, settings) if look else []
-        return [*copies, *_check_units(header, table, settings), *_check_times(header, table, settings, dates)]
+        return [
+            *copies,
+            *_check_units(header, table, settings),
+            *_check_times(header, table, settings, dates),
+            *_check_propensities(header, table, settings),
+        ]
     except (ValueError, pa.ArrowException):  # reading it for the answer says what is wrong
         return []
 
@@ -130,7 +136,26 @@ def _check_times(header: list[str], table: Any, settings: ReadSettings, dates: S
         labels = parse_labels(to_numpy(table.column(header.index(settings.arm))))
         names, arm = np.unique(labels.astype(str), return_inverse=True)
         moments = parse_times(to_numpy(table.column(header.index(name))))
-        yield from check_time_spans(names.tolist(), arm, moments)
+        change = f"For the time that all have: --time {shlex.quote(name)} (time={name!r} in Python)."
+        yield from (replace(finding, change=change) for finding in check_time_spans(names.tolist(), arm, moments))
+
+
+def _check_propensities(header: list[str], table: Any, settings: ReadSettings) -> Iterator[Finding]:
+    """A finding if a column seems to hold the chance with which the arm of the row was chosen."""
+    if settings.is_weighted or settings.wide:
+        return
+    for k, name in enumerate(header):
+        if name in (settings.arm, settings.reward) or not may_name_propensity(name):
+            continue
+        weights = parse_weights(to_numpy(table.column(k)), inverse=True)
+        if weights.size >= _FEWEST_ROWS and np.isfinite(weights).all() and np.ptp(weights) > 0.0:
+            yield Finding(
+                "propensities",
+                f"“{name}” may be the chance with which the row's choice was made; it was not looked at.",
+                "If it is, and depended on earlier results, verdicts are too sure.",
+                f"To allow for that: --propensity {shlex.quote(name)} (propensity={name!r} in Python).",
+            )
+            return
 
 
 def _check_duplicates(header: list[str], table: Any, settings: ReadSettings) -> list[Finding]:
