@@ -134,3 +134,74 @@ def test_equal_arms_are_seldom_called_clearly_worse() -> None:
         data = {str(k): x for k, x in enumerate(np.random.default_rng(seed).normal(0, 1, (10, 40)))}
         wrong += bool(pmb.advise(data, "mean").decision.beaten)
     assert wrong <= 13  # 5 %, and what chance adds in 150 data sets; a factor of 2 (K − 1) would give 15 %
+
+
+def _orders(rng: np.random.Generator, lead: float = 0.0, per: int = 8) -> pd.DataFrame:
+    """Orders of customers, each of whom saw one campaign; orders of a customer are alike."""
+    customer = np.repeat(np.arange(120), per)
+    campaign = np.array(["mail", "push"])[customer % 2]
+    alike = rng.normal(50, 15, 120)[customer] + lead * (campaign == "push")
+    return pd.DataFrame({"customer_id": customer, "campaign": campaign, "basket": alike + rng.normal(0, 5, 120 * per)})
+
+
+def test_rows_of_the_same_customer_settle_nothing_before_they_are_allowed_for() -> None:
+    rng = np.random.default_rng(6)
+    wrong = sum(pmb.advise(_orders(rng), arm="campaign", reward="basket").decision.kind == "choose" for _ in range(20))
+    assert wrong == 0
+    table = _orders(rng, lead=30.0)
+    said = pmb.advise(table, arm="campaign", reward="basket")
+    assert said.decision.kind == "leads" and said.decision.next_step.kind == "ask again" and not said.decision.beaten
+    assert said.recommendation == "push leads, but the data do not settle it."
+    assert "“customer_id” repeats (120 in 960 rows)" in said.reason and "--unit customer_id" in said.outlook
+    allowed = pmb.advise(table, arm="campaign", reward="basket", unit="customer_id")
+    assert allowed.decision.kind == "choose"
+
+
+def test_an_arm_that_came_late_is_not_chosen_before_the_time_is_looked_at() -> None:
+    rng = np.random.default_rng(7)
+    day = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(800) // 4, unit="D")
+    banner = np.where(np.arange(800) < 600, "green", rng.choice(["green", "video"], 800))
+    table = pd.DataFrame({"banner": banner, "date": day, "clicks": rng.normal(0, 1, 800) + np.arange(800) / 200})
+    said = pmb.advise(table, arm="banner", reward="clicks")
+    assert said.sure != "surely" and said.decision.kind == "leads" and "--time date" in said.outlook
+    assert "Not tried the whole time: video" in said.reason
+
+
+def test_many_results_that_are_no_numbers_settle_nothing_and_stand_first() -> None:
+    rng = np.random.default_rng(8)
+    values = [f"{x:.2f}" for x in rng.normal([[0.0], [5.0]], 1.0, (2, 100)).T.ravel()]
+    table = pd.DataFrame(
+        {"arm": ["a", "b"] * 100, "reward": [f"ca. {v}" if k % 20 == 3 else v for k, v in enumerate(values)]}
+    )
+    said = pmb.advise(table)
+    assert said.decision.kind == "leads" and said.before[0].kind == "unreadable" and "10 of 200 rows" in str(said)
+    assert pmb.advise(table[~table["reward"].str.startswith("ca")]).decision.kind == "choose"
+
+
+def test_the_arm_that_is_in_the_way_is_named() -> None:
+    """The next best is clearly behind; one that varies more, and is further behind, could still be as good."""
+    rng = np.random.default_rng(9)
+    near, wild = rng.normal(0, 1, 400), rng.normal(0, 40, 60)
+    data = {"best": rng.normal(0, 1, 400) + 1.0 - 0.0, "near": near - near.mean(), "wild": wild - wild.mean() - 1.0}
+    said = pmb.advise(data)
+    assert said.decision.difference is not None and said.decision.difference.rival == "near"
+    assert said.decision.kind == "cannot tell" and "But beside wild the difference is" in said.reason
+    data["wild"] = data["wild"] - 6.0
+    closer = pmb.advise(data)
+    assert closer.decision.kind == "leads" and "But wild could still be as good" in closer.reason
+
+
+def test_a_quantile_whose_interval_ends_at_zero_is_no_lead() -> None:
+    rng = np.random.default_rng(0)
+    data = {"a": rng.poisson(4, 60).astype(float), "b": rng.poisson(5.5, 60).astype(float)}
+    said = pmb.advise(data, "median")
+    assert said.decision.difference is not None and said.decision.difference.interval[0] == 0.0
+    assert said.decision.kind == "leads" and "(95 % interval: 0 to 3.0)" in said.reason
+
+
+def test_more_data_is_never_a_handful_beside_many() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(12):
+        a, b = rng.normal(0, 1, 200), rng.normal(0, 1, 200)
+        more = pmb.advise({"a": a - a.mean(), "b": b - b.mean() + 0.19}).more
+        assert all(count >= 20 for count in more.values())

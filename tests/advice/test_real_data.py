@@ -152,7 +152,7 @@ def test_the_trial_does_not_tell_the_drug_from_the_placebo() -> None:
     )
     assert "8.0 against 8.6, and smaller is better" in text and "Rows belong to 59 units" in text
     assert "Values were seen from 0 to 102" in text and "0 to 19.2" in text  # no "-0", no negative number of seizures
-    assert "The score cannot be below 0 here" in text
+    assert "No value below 0 was seen, so intervals of the score stop at 0." in text
 
 
 def test_the_lower_tail_of_returns() -> None:

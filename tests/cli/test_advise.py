@@ -129,7 +129,7 @@ def test_where_columns_are_not_clear_the_command_asks_on_a_terminal(
     path = tmp_path / "barley.csv"
     rows = [f"{'xy'[k % 2]},{'AB'[k % 4 // 2]},{k % 7},{k % 5}" for k in range(40)]
     path.write_text("kind,site,yield,height\n" + "\n".join(rows) + "\n")
-    first = plain(invoke("advise", path)).partition("To change it")[0]
+    first = plain(invoke("advise", path)).partition("To take other columns")[0]
     assert "“kind” for what was chosen (or is it site?)" in first and "“yield” for the result." in first
     monkeypatch.setattr(advise.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setattr(advise, "out", advise.Console(force_terminal=True, width=160))

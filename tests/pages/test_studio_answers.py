@@ -349,3 +349,8 @@ def test_propensities_weight_the_rows_as_in_advise(ask: Ask, tmp_path: Path) -> 
     found = ask("/look", table=number, metric="mean")
     wanted = {a.name: a.mean for a in pmb.advise(path, arm="ad", reward="revenue", propensity="p").arms}
     assert {row["name"]: row["worth"] for row in found["arms"]} == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_percentile_of_losses_is_at_their_large_end(ask: Ask) -> None:
+    assert pmb.metric(ask("/wish", said="p95", loss=True)["text"]) == pmb.preferences("p95").of_losses()
+    assert ask("/wish", said="p95", loss=False)["text"] == "var(0.95)"

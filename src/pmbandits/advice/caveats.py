@@ -37,10 +37,13 @@ _DECLARE_RANGE = "If you know where values can lie, say so: --support lo,hi (sup
 
 
 def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+    seen, change = "Larger is taken as better.", "If smaller is better: --loss (loss=True in Python)."
     if not advice.loss:
-        return Finding(caveat.kind, "Larger is taken as better.", "", "If not: --loss (loss=True in Python).")
+        return Finding(caveat.kind, seen, "", change)
     seen = f"“{caveat.column}” sounds like something to keep small."
-    return Finding(caveat.kind, seen, "So smaller is taken as better.", "If not: --no-loss (loss=False in Python).")
+    return Finding(
+        caveat.kind, seen, "So smaller is taken as better.", "If larger is better: --no-loss (loss=False in Python)."
+    )
 
 
 def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:

@@ -26,7 +26,7 @@ Kind = Literal["choose", "leads", "cannot tell"]
 Claim = Literal["better", "not worse", "equivalent"]
 Step = Literal[
     "nothing", "more rewards", "more of some arms", "same time", "other preference", "recent rows", "survival analysis",
-    "not known",
+    "ask again", "not known",
 ]  # fmt: skip
 CaveatKind = Literal[
     "direction assumed",  # nobody said whether larger or smaller is better
@@ -76,8 +76,9 @@ class NextStep:
     kind : ``"nothing"`` if it is settled. ``"more rewards"`` are needed of every arm in ``rewards``, or ``"more of some
         arms"`` of those in ``arms``. With ``"same time"`` rewards of all arms from one time are needed, with ``"other
         preference"`` this one cannot tell the arms apart. ``"recent rows"``: rewards changed over time. ``"survival
-        analysis"``: some times were still going on. Otherwise ``"not known"``.
-    rewards : how many more rewards of each arm would settle it in 8 of 10 cases.
+        analysis"``: some times were still going on. ``"ask again"``: something about the table, such as units that
+        repeat, was noticed, but not allowed for. Otherwise ``"not known"``.
+    rewards : how many more rewards of each arm would settle it in about 6 of 10 cases.
     or_more : whether it may take still more: then ``rewards`` are about 20 times as many as there are.
     arms : the arms that are the problem.
 
@@ -176,7 +177,8 @@ def decide(advice: Advice) -> Decision:
 
 def _decision_kind(advice: Advice) -> Kind:
     if advice.sure != "unclear":
-        return "leads" if advice.drift or advice.censored or _arms_set_aside(advice) else "choose"
+        open_question = advice.drift or advice.censored or advice.doubt or _arms_set_aside(advice)
+        return "leads" if open_question else "choose"
     closest = advice.evidence.closest_rival
     if advice.inconclusive or advice.tied or advice.tails or closest is None or closest.p_value > _LEADING_P_VALUE:
         return "cannot tell"
@@ -204,6 +206,8 @@ def _arms_surely_worse(advice: Advice) -> set[str]:
     found = advice.evidence
     rivals = {name for name in advice.names if advice.mixture.get(name, 0.0) < 1.0}
     rivals -= {advice.names[k] for k in found.left_out}
+    if advice.doubt is not None:
+        return set()
     if _claim_shown(advice) == "better":
         return rivals
     if advice.inconclusive or advice.tails or found.is_mixture:
@@ -234,7 +238,9 @@ def _lead_over_rival_with_interval(advice: Advice, rival: str) -> Difference:
         ends = [m.interval(advice.level) for m in advice.evidence.held_out or (margin,)]
         low, high = np.median(ends, axis=0).tolist()
         shift = 0.0 if advice.evidence.held_out else value - margin.gain
-        interval = low + shift, high + shift
+        between = np.array([low, high]) + shift
+        low, high = np.where(np.abs(between) <= 1e-8 * np.abs(between).max(), 0.0, between).tolist()  # rounding
+        interval = low, high
         if advice.matters > 0.0 and isfinite(low):
             matters = True if interval[0] >= advice.matters else False if interval[1] < advice.matters else None
     return Difference(rival, value, interval, advice.evidence.p, matters)
@@ -247,6 +253,8 @@ def _next_step(advice: Advice) -> NextStep:
         return NextStep("survival analysis")
     if advice.sure != "unclear" and advice.drift:
         return NextStep("recent rows")
+    if advice.sure != "unclear" and advice.doubt:
+        return NextStep("ask again")
     if advice.sure != "unclear" or len(advice.names) == 1:
         left_out = _arms_set_aside(advice) or tuple(name for name in few if advice.names.index(name) in skipped)
         return NextStep("more of some arms", arms=left_out) if left_out else NextStep("nothing")

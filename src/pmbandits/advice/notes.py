@@ -25,7 +25,7 @@ def method_notes(advice: Advice) -> Iterator[str]:
     lowest, highest = checks.score_limits_at_zero(advice.support, metric)
     if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
         side = "below" if isfinite(lowest) else "above"
-        yield f"The score cannot be {side} 0 here, and intervals stop there."
+        yield f"No value {side} 0 was seen, so intervals of the score stop at 0."
     for cost in advice.costs.values():
         yield f"In the data, {cost}."
     if metric.shape == "neither" and len(advice.names) > 4:

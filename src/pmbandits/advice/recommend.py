@@ -409,7 +409,8 @@ def _certainty_of_recommendation(shared: _Shared, metric: Distortion) -> Sure:
         and not checks.has_infinite_slope_at_ends(metric)
         and not checks.violates_moment_bound(problem.support, problem.samples)
     )
-    return "surely" if known and not shared.drift else "looks"
+    noticed = any(finding.kind in ("unreadable", "units", "part of the time") for finding in problem.log.findings)
+    return "surely" if known and not shared.drift and not noticed else "looks"
 
 
 def _guaranteed_utility_bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pmbandits import _html
 from pmbandits._text_tables import aligned_columns
 from pmbandits._validation import FloatArray
-from pmbandits.advice import notes, sentences
+from pmbandits.advice import next_steps, notes, sentences
 from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
@@ -74,8 +74,8 @@ class Advice:
     sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
         rewards do not change over time) or ``"unclear"``.
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
-    more : how many more rewards of each arm would settle the question in 8 of 10 cases, at most about 20 times as many
-        as there are. Empty if it is settled, or if nothing can be said.
+    more : how many more rewards of each arm would settle the question in about 6 of 10 cases, at most about 20 times as
+        many as there are. Empty if it is settled, or if nothing can be said.
     arms : one :class:`~pmbandits.advice.result.ArmAdvice` for every arm: name, rewards, share, mean, utility.
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
@@ -187,13 +187,19 @@ class Advice:
         """Which columns were taken, if others could be meant as well; ``None`` if that is clear."""
         return next((finding for finding in self.log.findings if finding.kind == "columns assumed"), None)
 
+    @cached_property
+    def doubt(self) -> Finding | None:
+        """What was noticed about the table that keeps the answer from being settled; ``None`` if there is nothing."""
+        rows = self.log.kept_rows
+        kinds = ["unreadable", "units", *(["part of the time"] if rows is None or rows.time is None else [])]
+        return next((finding for finding in self.log.findings if finding.kind in kinds), None)
+
     @property
     def before(self) -> tuple[Finding, ...]:
         """What must be read before the answer: what was assumed of the columns, and arms in a part of the time."""
         times = (f for f in self.log.findings if f.kind == "part of the time")
         same = sentences.same_period_sentence(self)
-        ask = "" if same else " To see which is best over the time that all have: --time COLUMN (time= in Python)."
-        said = (replace(f, done=f"{f.done} {same}".strip(), change=f.change + ask) for f in times)
+        said = (replace(f, done=f"{f.done} {same}".strip()) for f in times)
         return (*(f for f in self.log.findings if f.comes_first), *said)
 
     def without_before(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -229,7 +235,7 @@ class Advice:
     @property
     def outlook(self) -> str:
         """What to do next, such as how much more data would settle it."""
-        return sentences.next_step_sentences(self)
+        return next_steps.next_step_sentences(self)
 
     @property
     def score(self) -> float:

@@ -26,6 +26,7 @@ from pmbandits.advice.standard_errors import Margin
 from pmbandits.logs import N_PARTS
 
 _POWER = 0.8  # the probability with which the question is settled then
+_SMALLEST_GROWTH = 0.1  # of an arm that needs more: fewer rewards would hardly change anything
 _LARGEST_FACTOR = 20.0  # times as many rewards: where more would be needed, the number says "or more"
 _DRAWS = 1_000  # of the bootstrap, and as many with the opposite sign
 _MOST_RIVALS = 16  # arms that are drawn in the bootstrap beside the leading one
@@ -63,7 +64,8 @@ def n_more_rewards_needed(
         growth[j] = max(growth.get(j, 1.0), pair[1])
         for k in used:
             growth[k] = max(growth[k], pair[0])
-    return {k: round_up_to_two_digits(sizes[k] * (g - 1.0)) for k, g in sorted(growth.items()) if g > 1.0}
+    least = 1.0 + _SMALLEST_GROWTH
+    return {k: round_up_to_two_digits(sizes[k] * (max(g, least) - 1.0)) for k, g in sorted(growth.items()) if g > 1.0}
 
 
 def is_at_the_limit(more: int, n: int) -> bool:

@@ -146,7 +146,8 @@ class AdviceBySegment(AnswersByColumn[dict[str, float]]):
     @property
     def pays(self) -> bool:
         """Whether knowing the segment gains something (more than what matters), beyond chance."""
-        doubtful = self.whole.tails or self.whole.inconclusive or self.whole.censored or self.whole.drift
+        whole = self.whole
+        doubtful = whole.tails or whole.inconclusive or whole.censored or whole.drift or whole.doubt
         return bool(self.p_value <= 1.0 - self.whole.level and self.gain > self.whole.matters and not doubtful)
 
     @property

@@ -1,4 +1,4 @@
-"""Advice in sentences: the decision, its size, how sure it is, and why; and what to do next.
+"""Advice in sentences: the decision, its size, how sure it is, and why.
 
 All numbers are decided elsewhere. Sentences say losses in their own sign, and arms by the names that the user gave.
 """
@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor, isfinite
+from math import floor, isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmbandits.advice.checks import TAIL_ROBUST_METRICS
 from pmbandits.advice.decision import Difference
-from pmbandits.advice.inference import TIE_TOLERANCE, utilities_of_arms
+from pmbandits.advice.inference import TIE_TOLERANCE
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.advice.numbers import NumberFormat, format_two_digits, plain_number, share_in_percent
 from pmbandits.advice.problem import FEWEST_FOR_STANDARD_ERRORS, FEWEST_UNITS
-from pmbandits.advice.sample_size import round_up_to_two_digits
 from pmbandits.logs import is_time_without_direction
-from pmbandits.metrics.registry import metric as find_metric
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice, ArmAdvice
@@ -102,12 +99,25 @@ def _size_of_difference_text(advice: Advice, found: Difference) -> str:
         more += f" when checked on rows that were not used to choose ({whole} on all rows)"
     against = f"it has {written.text_with_unit(advice.score)}" if alone else f"{ours} against {written(values[0])}"
     matters = _does_difference_matter_text(advice, found, written)
-    return f"By the {score}, {what} is {more}: {against}{smaller}.{_arms_left_out_text(advice, found)}{matters}"
+    against += f"{smaller}{_percent_text(advice, found)}"
+    return f"By the {score}, {what} is {more}: {against}.{_arms_left_out_text(advice, found)}{matters}"
+
+
+def _percent_text(advice: Advice, found: Difference) -> str:
+    """The difference in percent of the rival's score, where that has a sense."""
+    theirs = next(a.utility for a in advice.arms if a.name == found.rival)
+    spread = float(advice.metric(1.0)) == 0.0
+    if min(theirs, advice.score) <= 0.0 or spread or advice.log.measured_in == "%" or len(advice.mixture) > 1:
+        return ""
+    if advice.decision.kind == "cannot tell":
+        return ""
+    return f" ({format_two_digits(100.0 * found.value / theirs)} % {'less' if advice.loss else 'more'})"
 
 
 def settled_but_for_arms_set_aside(advice: Advice) -> bool:
     """Whether the lead over all arms that could be compared is beyond chance, and only arms set aside are open."""
-    return bool(advice.decision.set_aside) and advice.sure != "unclear" and not (advice.drift or advice.censored)
+    other = advice.drift or advice.censored or advice.doubt
+    return bool(advice.decision.set_aside) and advice.sure != "unclear" and not other
 
 
 def _open_arms_text(advice: Advice, names: Sequence[str]) -> str:
@@ -129,7 +139,7 @@ def _arms_left_out_text(advice: Advice, found: Difference) -> str:
         return ""
     said, few = "", [k for k in advice.by_share() if k in evidence.few and k in evidence.left_out]
     if ahead & set(few):
-        counts = sorted(_n_rewards_or_units(advice, k) for k in few)
+        counts = sorted(n_rewards_or_units(advice, k) for k in few)
         what = min_sample_size_text(advice).partition(" ")[2]
         what = what.replace("units", "unit").replace("rows", "row") if counts[-1] == 1 else what
         number = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,}–{counts[-1]:,}"
@@ -210,21 +220,46 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     decision = advice.decision
     if advice.censored:
         return "But some of these times were still going on, so this comparison can mislead."
-    if advice.sure != "unclear":
+    if advice.sure != "unclear" and advice.drift:
         return "That is beyond chance over the whole time, but values changed over time."
+    if advice.sure != "unclear" and advice.doubt:
+        return f"That would be beyond chance. But mind: {advice.doubt.seen}"
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten = [name for name in decision.beaten if name not in decision.open]
     ahead = f"It is better than {arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
+    rivals = _arms_not_beaten_alone(advice)
     if decision.kind == "leads":
-        return f"{ahead}But {arm_list_text(advice, decision.open)} could still be as good."
-    chance = "A difference like this is often seen by chance alone."
+        return f"{ahead}But {arm_list_text(advice, rivals)} could still be as good."
+    chance = _chance_text(advice, rivals)
     if not beaten:
         return chance
     are = "are" if len(beaten) > 1 else "is"
     return f"{chance} {arm_list_text(advice, beaten)} {are} clearly worse; among the others the data cannot tell."
+
+
+def _arms_not_beaten_alone(advice: Advice) -> list[str]:
+    """The arms beside which, if there were no others, the lead could be chance."""
+    found, alpha = advice.evidence, 1.0 - advice.level
+    close = [advice.names[m.rival] for m in found.margins if 2.0 * advice.family * m.p_value > alpha]
+    left_out = {advice.names[k] for k in found.left_out}
+    return [name for name in advice.decision.open if name in close] or [
+        name for name in advice.decision.open if name not in left_out
+    ]
+
+
+def _chance_text(advice: Advice, rivals: Sequence[str]) -> str:
+    """That the difference could be chance: that to the rival that was named, or to the one that is in the way."""
+    named, closest = advice.decision.difference, advice.evidence.closest_rival
+    if named is None or abs(named.value) <= TIE_TOLERANCE * max(abs(advice.apparent), 1e-300):
+        return ""
+    if closest is None or named.rival in rivals:
+        return "A difference like this is often seen by chance alone."
+    written, name = number_format(advice), arm_label(advice.names[closest.rival], advice.log.arm_column)
+    size = f"{written.text_with_unit(closest.gain)} ({written.interval_text(closest.interval(advice.level))})"
+    return f"But beside {name} the difference is {size}, which is often seen by chance alone."
 
 
 def _why_arms_are_tied_text(advice: Advice) -> str:
@@ -262,9 +297,18 @@ def _averages_given_and_best(advice: Advice) -> tuple[float, ArmAdvice] | None:
     compared = [a for k, a in enumerate(advice.arms) if k not in {*advice.evidence.left_out, *advice.evidence.few}]
     best = max(compared or advice.arms, key=lambda a: advice.shown(a.mean))
     given = sum(a.share * a.mean for a in advice.arms)
-    if advice.shown(best.mean - given) <= TIE_TOLERANCE * max(abs(best.mean), abs(given)):
+    if advice.shown(best.mean - given) <= _standard_error_of_cost(advice, best.name):  # it could be nothing
         return None
     return given, best
+
+
+def _standard_error_of_cost(advice: Advice, best: str) -> float:
+    """The standard error of the difference between the average of an arm and that of the recommendation."""
+    variance = 0.0
+    for arm, log in zip(advice.arms, advice.log.arms, strict=True):
+        share, sample = arm.share - (arm.name == best), log.whole_sample
+        variance += share**2 * float(sample.p @ (sample.x - sample.x @ sample.p) ** 2) / sample.n
+    return sqrt(variance)
 
 
 def average_format(advice: Advice) -> NumberFormat:
@@ -273,80 +317,6 @@ def average_format(advice: Advice) -> NumberFormat:
     if means is None:
         return written
     return NumberFormat.for_resolution([0.1 * (means[1].mean - means[0])], advice.log.measured_in)
-
-
-def next_step_sentences(advice: Advice) -> str:
-    """What to do next, in a sentence or two."""
-    step = advice.decision.next_step
-    if len(advice.names) == 1:
-        return "Collect rows of something else to compare it with."
-    few = [advice.names[k] for k in advice.evidence.few]
-    if few and advice.decision.kind == "choose":
-        each = " of each" if len(few) > 1 else ""
-        return (
-            f"To compare {arm_list_text(advice, few)} as well, collect at least {min_sample_size_text(advice)}{each}."
-        )
-    if step.kind == "survival analysis":
-        return "Compare these times by survival analysis (Kaplan–Meier, log-rank test). This tool does not do that."
-    if step.kind == "recent rows":
-        return "Ask again with recent rows only (--since DATE; since= in Python): does it still lead?"
-    if step.kind == "nothing":
-        return "No more data are needed to decide this."
-    if step.kind == "more rewards":
-        more = _more_rows_or_units_text(advice, step.rewards)
-        if step.or_more:
-            return f"With a difference this small you would need about {more}, or still more."
-        rough = "the true difference is not known, so this is rough"
-        return f"About {more} would settle it in about 8 of 10 cases; {rough}."
-    if step.kind == "more of some arms" and not set(step.arms) & set(few):
-        names = arm_list_text(advice, step.arms)
-        outliers = [c for c in advice.decision.caveats if c.kind == "outlier" and c.arms == step.arms]
-        if outliers:
-            value = plain_number(outliers[0].numbers["reward"])
-            return f"Is {value} right? If not, ask again without it; if so, more values of {names} are needed."
-        return f"More values of {names} are needed: a few decide how {names} compare{'s' * (len(step.arms) == 1)}."
-    if step.kind == "more of some arms":
-        counts = ", ".join(
-            f"{arm_label(n, advice.log.arm_column)} has {_n_rewards_or_units(advice, advice.names.index(n)):,}"
-            for n in step.arms[:4]
-        )
-        each = "each" if len(step.arms) > 1 else arm_label(step.arms[0], advice.log.arm_column)
-        return f"First collect at least {min_sample_size_text(advice)} of {each}: {counts}."
-    if step.kind == "same time":
-        return "Collect rows of all of them in the same period, and over a longer one."
-    if step.kind == "other preference":
-        offers = ", ".join(text for text, _ in preferences_without_heavy_tails(advice))
-        return f"Ask another question of these data{f', such as {offers}' if offers else ''}."
-    return "How much more data would settle it cannot be said from these data."
-
-
-def _more_rows_or_units_text(advice: Advice, more: dict[str, int]) -> str:
-    rows, what = advice.log.kept_rows, "more rows"
-    if rows is not None and rows.unit is not None:
-        what = "new units"
-        sizes = {a.name: a.n / max(_n_rewards_or_units(advice, k), 1) for k, a in enumerate(advice.arms)}
-        more = {name: round_up_to_two_digits(count / sizes[name]) for name, count in more.items()}
-    counts, names = set(more.values()), list(more)
-    if len(counts) == 1:
-        return f"{counts.pop():,} {what} of {'each of ' if len(names) > 1 else ''}{arm_list_text(advice, names)}"
-    if len(more) > 4:
-        return f"{min(counts):,} to {max(counts):,} {what} of each of the {len(more)} that are closest"
-    parts = [f"{count:,} {what} of {arm_label(name, advice.log.arm_column)}" for name, count in more.items()]
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def preferences_without_heavy_tails(advice: Advice) -> list[tuple[str, str]]:
-    """Preferences that ignore heavy tails and can tell these arms apart, in words and as text; at most three."""
-    if not advice.tails:
-        return [] if advice.metric.shape == "linear" else [(describe_metric(find_metric("mean")), "mean")]
-    both = any(t.upper for t in advice.tails), any(not t.upper for t in advice.tails)
-    samples = [arm.whole_sample for arm in advice.log.arms]
-    fit = []
-    for text in TAIL_ROBUST_METRICS[both]:
-        utilities = utilities_of_arms(find_metric(text), samples)
-        if float(np.ptp(utilities)) > TIE_TOLERANCE * float(np.abs(utilities).max(initial=0.0)):
-            fit.append((describe_metric(find_metric(text)), text))
-    return fit[:3]
 
 
 # ---- words and numbers ----------------------------------------------------------------------------------
@@ -374,18 +344,19 @@ def number_format(advice: Advice) -> NumberFormat:
 def score_name(advice: Advice) -> str:
     """What the score is called: the metric in words, without an article."""
     title = metric_title(advice.metric, advice.loss).removeprefix("the ").replace("plain average", "average")
-    return title.replace("that is reached in", "that is not exceeded in") if advice.loss else title
+    return f"weighted sum ({title})" if title[:1].isdigit() else title
 
 
 def metric_title(metric: Distortion, loss: bool = False) -> str:
     """The metric in a few words, for a table or a title."""
-    return describe_metric(metric, loss).partition(":")[0]
+    title = describe_metric(metric, loss).partition(":")[0]
+    return title.replace("that is reached in", "that is not exceeded in") if loss else title
 
 
 def arm_noun(advice: Advice) -> str:
     """What an arm is called: the column that says it, if it is one plain word."""
     column = advice.log.arm_column
-    return column if column.isalpha() and len(column) <= 20 else "arm"
+    return column if column.replace(" ", "").isalpha() and len(column) <= 20 else "arm"
 
 
 def arm_label(name: str, column: str = "") -> str:
@@ -449,7 +420,7 @@ def rows_head(advice: Advice) -> str:
 def n_rows_text(advice: Advice, name: str) -> str:
     """How many rows an arm has and, where units were named, how many units."""
     k = advice.names.index(name)
-    units = f" ({_n_rewards_or_units(advice, k):,})" if rows_head(advice) != "rows" else ""
+    units = f" ({n_rewards_or_units(advice, k):,})" if rows_head(advice) != "rows" else ""
     return f"{advice.arms[k].n:,}{units}"
 
 
@@ -471,7 +442,8 @@ def _error_level_text(advice: Advice) -> str:
     return f"{100 * (1 - advice.level):.3g} %"
 
 
-def _n_rewards_or_units(advice: Advice, k: int) -> int:
+def n_rewards_or_units(advice: Advice, k: int) -> int:
+    """How many rewards an arm has, or units, or blocks of time, if there are any."""
     rows = advice.log.kept_rows
     if rows is None or rows.cluster_of_each_row is None:
         return advice.arms[k].n

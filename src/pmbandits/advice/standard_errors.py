@@ -474,7 +474,7 @@ def _margin_from_order_statistics(rival: int, mine: UtilityEstimate, other: Util
     """The margin where h jumps: confidence limits of both sides are put together by their squared distances (MOVER)."""
     guard, times = mine.guard, float(ndtri(1.0 - 0.5 * mine.guard.alpha))
     (low, high), (least, most) = (one.limits_from_order_statistics(guard.alpha) for one in (mine, other))
-    error = float(np.hypot(mine.value - low, most - other.value)) / times
+    error = (1.0 + 1e-9) * float(np.hypot(mine.value - low, most - other.value)) / times  # 0 is no lead
     upper = float(np.hypot(high - mine.value, other.value - least)) / times
     margin = Margin(rival, mine.value - other.value, error, 0.0, np.inf, 0.0, error, upper_error=upper)
     return replace(margin, guarded=margin if guard.declared else None)

@@ -164,7 +164,7 @@ def advise(
         _print_lines([result.comparison])
     caveats = first.without_before((result if several else first).caveats)
     _print_lines([f"- {caveat}" for caveat in caveats], "yellow")
-    _print_lines([f"  {bad}" for bad in first.log.examples])
+    _print_lines([f"  {bad}" for bad in first.log.examples[:3]])
     _print_lines(first.notes if len(chosen) == 1 else first.general, "dim")
     if not metrics:
         _print_lines([_OTHER_QUESTIONS], "dim")

@@ -129,7 +129,7 @@
 
   async function understand(said, more = {}) {
     try {
-      const found = await post("wish", { said, ...more });
+      const found = await post("wish", { said, loss: $("loss").checked, ...more });
       wrong("said-wrong", null);
       $("nearest").replaceChildren();
       state.period = found.period;

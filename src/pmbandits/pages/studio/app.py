@@ -99,7 +99,7 @@ class Studio:
 _QUESTIONS: dict[str, Callable[[Studio, Params], Any]] = {
     "/read": Studio.read,
     "/wish": lambda _, params: sliders.parse_preference(
-        str(params.get("said", "")), formula=bool(params.get("formula"))
+        str(params.get("said", "")), formula=bool(params.get("formula")), loss=bool(params.get("loss"))
     ),
     "/look": lambda studio, params: answers.best_mixture(studio.table(params), params),
     "/why": lambda studio, params: answers.explain_mixture(studio.table(params), params),

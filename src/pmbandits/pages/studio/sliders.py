@@ -136,8 +136,10 @@ class UnknownPreference(ValueError):
         self.more = {"nearest": near}
 
 
-def parse_preference(said: str, *, formula: bool = False) -> dict[str, Any]:
+def parse_preference(said: str, *, formula: bool = False, loss: bool = False) -> dict[str, Any]:
     """A preference from what somebody typed: a statement in plain words, or (also) a metric as text.
+
+    Of losses, "p95" is a level that they seldom exceed.
 
     >>> [parse_preference(said)["text"] for said in ("80 % average and 20 % worst 5 %", "lower CVaR")]
     ['0.8*mean + 0.2*lower_cvar(0.05)', 'lower_cvar(0.1)']
@@ -165,7 +167,7 @@ def parse_preference(said: str, *, formula: bool = False) -> dict[str, Any]:
             f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", nearest_statements(said)
         ) from None
     return {
-        **_metric_without_statement(found.metric),
+        **_metric_without_statement(found.of_losses() if loss else found.metric),
         "statement": found.statement,
         "does": found.does,
         "period": period_named_in_words(said),

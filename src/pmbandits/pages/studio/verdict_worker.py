@@ -142,7 +142,7 @@ def _advice_by_column(question: dict[str, Any]) -> Any:
 
 def _advice_for_page(advice: Any) -> dict[str, Any]:
     """An advice as the page takes it: its numbers, and its sentences without what only commands and programs need."""
-    from pmbandits.advice import sentences
+    from pmbandits.advice import next_steps, sentences
 
     left = {*advice.log.findings, *(c for c in advice.caveats if c.kind == "rows")}  # these stand beside the table
     caveats = [f"{caveat.seen} {caveat.done}".strip() for caveat in advice.caveats if caveat not in left]
@@ -169,7 +169,7 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
         "caveats": caveats,
         "offers": [
             {"say": f"Look at {words}", "metric": text}
-            for words, text in sentences.preferences_without_heavy_tails(advice)
+            for words, text in next_steps.preferences_without_heavy_tails(advice)
         ]
         if advice.decision.next_step.kind == "other preference"
         else [],
