@@ -11,6 +11,7 @@ import numpy as np
 
 from pmbandits._validation import FloatArray
 from pmbandits.mixtures._constraint_tracking import max_excess_over_limits, next_largest_index
+from pmbandits.mixtures._segments import fill_segment_frequencies
 from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
@@ -121,11 +122,37 @@ def fill_linear_maximiser_within_rows(
         behind[i] = max(-gain[i] * size, 0.0)
 
 
+@shared("state, floats, floats, floats -> none")
+def fill_linear_maximiser_within_limits(s: State, g: FloatArray, out: FloatArray, behind: FloatArray) -> None:
+    """The mixture b within limits on several arms with the largest ⟨g, b⟩, and what arms lack for a share in it.
+
+    With segments, the weights of each add up to how often it came: one more row for each, because all together are 1.
+    If no mixture keeps the limits with these frequencies, they are left aside.
+    """
+    if s.n_segments <= 1:
+        fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, g, out, behind)
+        return
+    n, k, total = s.n_limit_rows, s.n_arms, 0.0
+    rows, bounds = np.zeros((n + s.n_segments, k)), np.empty(n + s.n_segments)
+    fill_segment_frequencies(s, bounds[n:])
+    for r in range(n):
+        bounds[r] = s.limit_bounds[r]
+        for i in range(k):
+            rows[r, i] = s.limit_rows[r, i]
+    for i in range(k):
+        rows[n + s.segment_of[i], i] = 1.0
+    fill_linear_maximiser_within_rows(rows, bounds, g, out, behind)
+    for i in range(k):
+        total += out[i]
+    if abs(total - 1.0) > 1e-6:
+        fill_linear_maximiser_within_rows(rows[n:], bounds[n:], g, out, behind)
+
+
 @shared("state, floats, floats -> none")
 def fill_linear_maximiser(s: State, g: FloatArray, out: FloatArray) -> None:
     """The mixture b within the limits with the largest ⟨g, b⟩, into ``out``."""
     if s.n_limit_rows > 0:
-        fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, g, out, np.empty(s.n_arms))
+        fill_linear_maximiser_within_limits(s, g, out, np.empty(s.n_arms))
     elif s.n_limited > 0:
         fill_linear_maximiser_in_box(g, s.min_shares, s.max_shares, 1.0, out)
     else:

@@ -347,7 +347,7 @@ def search_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: 
 @shared("state, floats, int, floats -> none")
 def set_to_best_feasible_vertex(s: State, a: FloatArray, value_at: int, radius: FloatArray) -> None:
     """Convex h under limits: make a the vertex of the feasible set with the largest objective; tied, stay."""
-    if s.n_corners == 0:
+    if s.n_corners == 0 or s.n_segments > 1:
         search_best_feasible_vertex(s, a, value_at, radius)
         return
     value, stay = np.empty(s.n_corners), -1

@@ -86,7 +86,10 @@ def weight_of_columns(s: State, a: FloatArray, start: int, end: int) -> float:
 
 @shared("state, floats -> none")
 def fill_segment_frequencies(s: State, out: FloatArray) -> None:
-    """How often each segment came so far, among those that have rewards, into ``out``; together 1."""
+    """How often each segment came so far, among those that have rewards, into ``out``; together 1.
+
+    Where shares are limited, among those that are open.
+    """
     fill_array_with(out, 0.0)
     start, total = 0, 0.0
     while start < s.n_arms:
@@ -95,7 +98,7 @@ def fill_segment_frequencies(s: State, out: FloatArray) -> None:
         for i in range(start, end):
             arrivals += s.pulls[i]
             rewards += s.n_rewards[i]
-        if rewards > 0:
+        if rewards > 0 and (s.n_limited == 0 or have_all_paid(s, start, end)):
             out[segment] = float(max(arrivals, rewards))
             total += out[segment]
         start = end

@@ -169,8 +169,8 @@ def required_slope(s: State, i: int) -> float:
 
 @step("state, int -> float", unpack)
 def required_utility(s: State, i: int) -> float:
-    """The utility that arm i needs by itself to deserve a place."""
-    return s.worth if s.n_limited == 0 else s.required_utility[i]
+    """The utility that arm i needs by itself (with segments, beside the others) to deserve a place."""
+    return s.worth if s.n_limited == 0 or s.n_segments > 1 else s.required_utility[i]
 
 
 @shared("state, int -> float", unpack)
@@ -397,8 +397,8 @@ def search_kl_to_reach_utility(
 def kl_to_required_utility(s: State, i: int, need: float) -> float:
     """The least relative entropy for an arm alone (in its segment) to reach the utility of what is played."""
     if s.n_segments <= 1:
-        nothing = np.empty(0)
-        return kl_to_required_utility_beside(s, i, s.row_utility[i], nothing, 1.0, s.played_survival, need)
+        nothing, played = np.empty(0), required_utility(s, i)
+        return kl_to_required_utility_beside(s, i, s.row_utility[i], nothing, 1.0, s.played_survival, played, need)
     start, end = columns_of_segment(s, s.segment_of[i])
     weight, cells = weight_of_columns(s, s.mix, start, end), s.n_knots - 1
     other, rest, pooled = np.zeros(s.n_knots), np.zeros(s.n_knots), np.empty(cells)
@@ -407,25 +407,26 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
         rest[c] = max(s.played_survival[c] - weight * other[c], 0.0)
         pooled[c] = rest[c] + weight * s.survival_rows[i, c]
     own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
-    return kl_to_required_utility_beside(s, i, own, rest, weight, other, need)
+    return kl_to_required_utility_beside(s, i, own, rest, weight, other, np.inf, need)
 
 
-@shared("state, int, float, floats, float, floats, float -> float", unpack)
+@shared("state, int, float, floats, float, floats, float, float -> float", unpack)
 def kl_to_required_utility_beside(
-    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, need: float
+    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, demand: float, need: float
 ) -> float:
     """The least relative entropy for arm i with a weight, beside the rest, to reach the utility of what is played.
 
     With the distribution that it has, that utility is ``own``. ``other`` is what is played in its place.
 
-    The more is played, the further. So if the arm is far enough, that is remembered, from a little less than what is
-    played if it is far enough from that too. It is not worked out again before the arm has new rewards, or what is
-    played has less utility than that, or more is needed. With segments, utilities are remembered less ``own``.
+    ``demand`` says how much is asked of the arm: the more, the further. So if the arm is far enough, that is
+    remembered, from a little less than that if it is far enough from that too. It is not worked out again before the
+    arm has new rewards, or less is asked of it, or more is needed. If ``demand`` is infinite, nothing is remembered.
     """
-    played, base = required_utility(s, i), own if s.n_segments > 1 else 0.0
+    played, several = required_utility(s, i), s.n_segments > 1
     if (
         s.kl_inf_bound_n_rewards[i] == s.n_rewards[i]
-        and played - base >= s.kl_inf_bound_utility[i]
+        and demand >= s.kl_inf_bound_utility[i]
+        and demand < np.inf
         and s.kl_inf_lower_bound[i] >= need
     ):
         return s.kl_inf_lower_bound[i]
@@ -433,16 +434,18 @@ def kl_to_required_utility_beside(
     if own >= goal:
         return 0.0
     divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, own, goal, rest, weight, other, need)
-    if divergence < need:
+    if divergence < need or demand == np.inf:
         return divergence
     # The divergence grows about like the square of what is lacking: half-way to where the arm would be tried.
-    goal -= 0.5 * (1.0 - math.sqrt(need / divergence)) * (goal - own)
+    part = 0.5 * (1.0 - math.sqrt(need / divergence))
+    goal -= part * (goal - own)
     less, start = search_kl_to_reach_utility(s, i, own, goal, rest, weight, other, need)
-    s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
     if less >= need:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i], s.kl_inf_start_knot[i] = goal - base, less, start
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = (1.0 - part) * demand if several else goal, less
+        s.kl_inf_start_knot[i], s.kl_inf_bound_n_rewards[i] = start, s.n_rewards[i]
     else:
-        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = played - base, divergence
+        s.kl_inf_bound_utility[i], s.kl_inf_lower_bound[i] = demand, divergence
+        s.kl_inf_bound_n_rewards[i] = s.n_rewards[i]
     return divergence
 
 

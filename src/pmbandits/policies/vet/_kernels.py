@@ -14,7 +14,7 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._constraint_tracking import is_arriving
-from pmbandits.mixtures._constraints import fill_linear_maximiser, fill_linear_maximiser_within_rows, keeps_limits
+from pmbandits.mixtures._constraints import fill_linear_maximiser, fill_linear_maximiser_within_limits, keeps_limits
 from pmbandits.mixtures._continuous_search import (
     move_mix_to_best_mean,
     set_mix_by_multistart_ascent,
@@ -236,7 +236,7 @@ def fill_required_values_within_limits(s: State, value: FloatArray, bar: FloatAr
     """
     k, best = s.n_arms, np.empty(s.n_arms)
     if s.n_limit_rows > 0:
-        fill_linear_maximiser_within_rows(s.limit_rows, s.limit_bounds, value, best, bar)
+        fill_linear_maximiser_within_limits(s, value, best, bar)
         for i in range(k):
             bar[i] += value[i]
         return
@@ -251,7 +251,7 @@ def fill_required_values_within_limits(s: State, value: FloatArray, bar: FloatAr
 @shared("state -> none", unpack)
 def fill_required_utilities_within_limits(s: State) -> None:
     """Write the utility that each arm needs under limits: by the vertices, if known, else as if it were linear."""
-    if s.n_corners == 0:
+    if s.n_corners == 0 or s.n_segments > 1:
         fill_required_values_within_limits(s, s.row_utility, s.required_utility)
         return
     fill_array_with(s.required_utility, np.inf)

@@ -16,12 +16,13 @@ from pmbandits.mixtures._index import TIE
 from pmbandits.mixtures._segments import end_of_segment, have_all_paid
 from pmbandits.mixtures._survival_table import fill_h_slopes_by_cell, slope_towards_arm, utility_of_survival
 from pmbandits.mixtures._tracking import n_pulls_or_rewards
-from pmbandits.policies.vet._index import kl_to_required_utility_beside, unpack
+from pmbandits.policies.vet._index import kl_to_required_utility_beside, unpack, vet_slope_step
 from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
 N_RIVALS = 12  # thresholds for which the best plan is kept in sight
 MAX_PLAN_STEPS = 20  # of an ascent
+MIN_SIZE_TO_REMEMBER = 2000  # with fewer columns times rewards, what D was before says little, and costs little
 
 
 @step("state, floats, ints -> none")
@@ -182,32 +183,43 @@ def set_mix_to_best_plan(s: State, slope_step: float, plans: IntArray) -> int:
 def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
     """Update the index of each arm left out: D is to the utility of what is played, in the plan that suits it best.
 
-    That is the plan, of the best one and its rivals, that has the largest utility with the arm in its place.
+    That is the plan, of the best one and its rivals, that has the largest utility with the arm in its place, as the
+    slopes at the plan say. What they ask of the arm, relative to the largest Φ, is how D is remembered.
     """
-    cells = s.n_knots - 1
+    cells, k, slope_step = s.n_knots - 1, s.n_arms, vet_slope_step(s)
     weights, arms = np.empty(s.n_segments), np.empty(s.n_segments, np.int64)
     fill_plan_of_mix(s, weights, arms)
-    laws, pooled, rest = np.empty((n_plans, s.n_knots)), np.empty(s.n_knots), np.empty(s.n_knots)
+    laws, pooled, rest = np.empty((n_plans, s.n_knots)), np.zeros(s.n_knots), np.empty(s.n_knots)
+    best, plan, demand = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k)
     for j in range(n_plans):
         fill_plan_survival(s, weights, plans[j], laws[j])
-    for i in range(s.n_arms):
+        value = utility_of_survival(s.h, s.knots, laws[j], s.n_knots)
+        fill_h_slopes_by_cell(s, laws[j], slope_step, rest, pooled)
+        phi, top = 0.0, 0.0
+        for c in range(cells):
+            phi += pooled[c]
+            top = max(top, phi)
+        for i in range(k):
+            if s.left_out[i] == 1:
+                segment = s.segment_of[i]
+                slope, weight = slope_towards_arm(s, pooled, i), weights[segment]
+                promised = value + weight * (slope - slope_towards_arm(s, pooled, plans[j, segment]))
+                if promised > best[i] + TIE * max(1.0, abs(best[i])) or j == 0:
+                    best[i], plan[i] = promised, j
+                    demand[i] = (s.worth - promised) / (weight * max(top - slope, 1e-300))
+    for i in range(k):
         n, segment = float(n_pulls_or_rewards(s, i)), s.segment_of[i]
         if s.left_out[i] == 0:
             continue
         s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
         if math.log(n) >= s.threshold[segment]:
             continue
-        own, plan, weight = -np.inf, 0, weights[segment]
-        for j in range(n_plans):
-            arm = plans[j, segment]
-            for c in range(cells):
-                pooled[c] = laws[j, c] + weight * (s.survival_rows[i, c] - s.survival_rows[arm, c])
-            value = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
-            if value > own:
-                own, plan = value, j
-        arm = plans[plan, segment]
-        for c in range(s.n_knots):
-            rest[c] = max(laws[plan, c] - weight * s.survival_rows[arm, c], 0.0)
+        law, arm, weight = laws[plan[i]], plans[plan[i], segment], weights[segment]
+        for c in range(cells):
+            rest[c] = max(law[c] - weight * s.survival_rows[arm, c], 0.0)
+            pooled[c] = rest[c] + weight * s.survival_rows[i, c]
+        own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
         need = (s.threshold[segment] - math.log(n)) / n
-        divergence = kl_to_required_utility_beside(s, i, own, rest, weight, s.survival_rows[arm], need)
+        asked = min(max(demand[i], 0.0), 1e9) if k * s.rewards >= MIN_SIZE_TO_REMEMBER else np.inf
+        divergence = kl_to_required_utility_beside(s, i, own, rest, weight, s.survival_rows[arm], asked, need)
         s.vet_index[i] = n * divergence + math.log(n)

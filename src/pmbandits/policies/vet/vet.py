@@ -111,13 +111,35 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     the mean of the arm and the standard deviation σ, must move to reach λ. Where nothing within reach is enough, D
     is that number alone.
 
+    **With segments** it knows who is in front of it, and the metric is that of the rewards of everybody together. A
+    pair of a segment and an arm takes the part of an arm. Let p be how often each segment came so far.
+
+    - While an arm of the segment that arrives has no reward, the arm of the segment with the fewest pulls is pulled.
+      Until then the segment counts with the shares that it has played.
+    - a and b are mixtures of all pairs, and are found for all segments together: the weights of a segment add up to its
+      p. So one segment may make up for what another lacks. For b, each segment has a window of 1 % more arrivals.
+    - Each segment has its own λ: the slope towards its arm that is furthest behind. It also has its own threshold,
+      log(n/(m·K)), where n are its arrivals, K its arms, and m those in a. Φ is common to all.
+    - The policy also looks when the window of the segment that arrives is over. New rewards and windows are a reason
+      only after S/4 more rewards, for S segments.
+    - For convex h, a is a plan: one arm for each segment. D is the least relative entropy to a distribution with which
+      everybody together would have the utility of a, if the other segments do as in some plan. That is a or one of
+      twelve rivals: the best plans for a lower CVaR, each with another threshold. Of these the one is taken in which
+      the arm does best. So an arm is also tried if it would deserve a place only when other segments change as well.
+      For h of neither shape the others do as in a. On 0/1 rewards the others have their least or their largest mean.
+    - In each round only arms of the segment that arrives are compared.
+
+    With one segment this is the same policy as without. Nothing is proved about it with segments. For concave h,
+    optimistic Frank-Wolfe methods (Agrawal and Devanur 2014; Berthet and Perchet 2017) have vanishing regret, also with
+    contexts (Do et al. 2023). They pull the arm with the largest optimistic slope at what was played so far.
+
     This policy is our own. The page "How fast Vet learns" proves its rate for two arms that pay 0 or 1, and says when
     no arm that deserves a place is left out. The page "All policies, on the same problems" compares it with the others,
     and says where it loses.
 
     Parameters
     ----------
-    metric, n_arms, support, names, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
+    metric, n_arms, support, names, segments, seed, shares, cost, budget, detect, estimates : see :class:`Policy`.
     caution : a number above 0 and at most 1; the default is 1/3. With 1 an arm is ruled out only if its rewards speak
         even against rare, very large rewards that were never seen. Smaller values take these as less plausible. Then
         arms that are left out get fewer pulls, but an arm that pays rarely and much may be found late.
@@ -127,6 +149,13 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
 
     References
     ----------
+    S. Agrawal and N. R. Devanur (2014), *Bandits with concave rewards and convex knapsacks*, EC.
+
+    Q. Berthet and V. Perchet (2017), *Fast rates for bandit optimization with upper-confidence Frank-Wolfe*, NeurIPS.
+
+    V. Do, E. Dohmatob, M. Pirotta, A. Lazaric and N. Usunier (2023), *Contextual bandits with concave rewards, and an
+    application to fair ranking*, ICLR.
+
     J. Honda and A. Takemura (2015), *Non-asymptotic analysis of a new bandit algorithm for semi-bounded rewards*, JMLR
     16.
 
