@@ -189,12 +189,12 @@ def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
     cells, k, slope_step = s.n_knots - 1, s.n_arms, vet_slope_step(s)
     weights, arms = np.empty(s.n_segments), np.empty(s.n_segments, np.int64)
     fill_plan_of_mix(s, weights, arms)
-    laws, pooled, rest = np.empty((n_plans, s.n_knots)), np.zeros(s.n_knots), np.empty(s.n_knots)
+    survivals, pooled, rest = np.empty((n_plans, s.n_knots)), np.zeros(s.n_knots), np.empty(s.n_knots)
     best, plan, demand = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k)
     for j in range(n_plans):
-        fill_plan_survival(s, weights, plans[j], laws[j])
-        value = utility_of_survival(s.h, s.knots, laws[j], s.n_knots)
-        fill_h_slopes_by_cell(s, laws[j], slope_step, rest, pooled)
+        fill_plan_survival(s, weights, plans[j], survivals[j])
+        value = utility_of_survival(s.h, s.knots, survivals[j], s.n_knots)
+        fill_h_slopes_by_cell(s, survivals[j], slope_step, rest, pooled)
         phi, top = 0.0, 0.0
         for c in range(cells):
             phi += pooled[c]
@@ -214,9 +214,9 @@ def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
         s.vetted_pulls[i], s.vetted_n_rewards[i] = s.pulls[i], s.n_rewards[i]
         if math.log(n) >= s.threshold[segment]:
             continue
-        law, arm, weight = laws[plan[i]], plans[plan[i], segment], weights[segment]
+        above, arm, weight = survivals[plan[i]], plans[plan[i], segment], weights[segment]
         for c in range(cells):
-            rest[c] = max(law[c] - weight * s.survival_rows[arm, c], 0.0)
+            rest[c] = max(above[c] - weight * s.survival_rows[arm, c], 0.0)
             pooled[c] = rest[c] + weight * s.survival_rows[i, c]
         own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
         need = (s.threshold[segment] - math.log(n)) / n

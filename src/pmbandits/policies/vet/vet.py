@@ -124,7 +124,7 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
       only after S/4 more rewards, for S segments.
     - For convex h, a is a plan: one arm for each segment. D is the least relative entropy to a distribution with which
       everybody together would have the utility of a, if the other segments do as in some plan. That is a or one of
-      twelve rivals: the best plans for a lower CVaR, each with another threshold. Of these the one is taken in which
+      twelve rivals: the best plans for a lower CVaR, each with another threshold. Of these it is the plan in which
       the arm does best. So an arm is also tried if it would deserve a place only when other segments change as well.
       For h of neither shape the others do as in a. On 0/1 rewards the others have their least or their largest mean.
     - In each round only arms of the segment that arrives are compared.
