@@ -52,15 +52,17 @@ _POLICY_ORDER = ("vet", "track", "cirt", "pmucb", "ceucb", "pmetc")  # the defau
 _SKETCH = "ints, floats, floats"  # book, items, marks
 
 
-def _numba_type_of_named_tuple(cls: type, fields: str) -> Any:
+def _numba_type_of_named_tuple(cls: Any, fields: str) -> Any:
     """numba's type of a named tuple whose fields have these types, in the words of ``shared``."""
-    return types.NamedTuple(numba_argument_types(fields), cls)  # type: ignore[no-untyped-call]
+    found = numba_argument_types(fields)
+    assert len(found) == len(cls._fields), f"{cls.__name__} has {len(cls._fields)} fields, not {len(found)}"
+    return types.NamedTuple(found, cls)  # type: ignore[no-untyped-call]
 
 
 _REWARDS = _numba_type_of_named_tuple(
     simulation.RewardArrays, "words, ints, table of words, ints, table, ints, floats, floats, table, ints"
 )
-_POLICY = _numba_type_of_named_tuple(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints")
+_POLICY = _numba_type_of_named_tuple(simulation.PolicyKernels, "int, int, memory, ints, int, ints, ints, floats, int")
 _TRIAL = _numba_type_of_named_tuple(simulation.TrialRecord, "ints, ints, table of ints, table, ints")
 _LANES = (
     _numba_type_of_named_tuple(lanes.LanePolicy, "int, int, memory, ints, ints, int"),
