@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures._joint_regret import fill_survival_bounds_by_cell
-from pmbandits.optimize.maximise import maximise
 from pmbandits.state.memory import Memory
 from pmbandits.tables.distributions import Atoms
 from pmbandits.tables.survival_table import SurvivalTable
@@ -29,6 +28,8 @@ def upper_bound_of_plans(metric: Distortion, memory: Memory, mix: FloatArray) ->
     Where h rises everywhere, all arms are best at the upper ends of their survivals, and where it falls, at the lower
     ones. So the best mixture of these is what is looked for, by the oracle's own solver.
     """
+    from pmbandits.optimize.maximise import maximise  # with its solvers, which take a while to load
+
     grid = metric(np.linspace(0.0, 1.0, 1025))
     rises, falls = bool((np.diff(grid) >= 0.0).all()), bool((np.diff(grid) <= 0.0).all())
     if not (rises or falls) or memory.bounded == 0 or memory.n_rewards.min() == 0 or memory.n_limited > 0:

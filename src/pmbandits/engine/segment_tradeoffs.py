@@ -9,7 +9,6 @@ import numpy as np
 from pmbandits._validation import FloatArray
 from pmbandits.estimates import ArmEstimate
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.optimize.maximise import maximise
 from pmbandits.segments import Segments
 from pmbandits.tables.distributions import Atoms, atoms_of_sample
 from pmbandits.tables.survival_table import SurvivalTable
@@ -34,6 +33,8 @@ def segment_tradeoffs(
 
     ``arms`` are the estimates of all columns, ``rows`` the shares within each segment.
     """
+    from pmbandits.optimize.maximise import maximise  # with its solvers, which take a while to load
+
     known = np.array([arm.n > 0 for arm in arms])
     joint = (frequencies[:, None] * rows)[segments.segment_of, segments.arm_of] * known
     if not joint.sum() > 0.0:
