@@ -169,7 +169,7 @@ def _check_constant_arms(log: Log) -> Iterator[Finding]:
         more = f" and {len(constant) - _MOST_NAMED} more" if len(constant) > _MOST_NAMED else ""
         yield Finding(
             "constant",
-            f"The rewards never vary in {listed}{more}.",
+            f"The values never vary in {listed}{more}.",
             kept,
             "If these are placeholders, leave them out: --where 'COLUMN != NAME'.",
         )

@@ -118,7 +118,7 @@ def _check_units(header: list[str], table: Any, settings: ReadSettings) -> Itera
         if _FEWEST_UNITS <= count <= table.num_rows / _ROWS_OF_A_UNIT:
             yield Finding(
                 "units",
-                f"“{name}” repeats ({count:,} in {table.num_rows:,} rows), so some rewards are of the same one.",
+                f"“{name}” repeats ({count:,} in {table.num_rows:,} rows), so some rows are of the same one.",
                 "They were taken as independent, which makes verdicts too sure.",
                 f"To allow for that: --unit {shlex.quote(name)} (unit={name!r} in Python).",
             )
