@@ -148,3 +148,18 @@ def test_with_one_segment_it_is_vet_to_the_last_pull(metric: str, support: str, 
                 one.tell(*told, segment="all")
             waiting = []
     assert np.array_equal(one.mixture[0], plain.mixture)
+
+
+@pytest.mark.parametrize("metric", ["gini", "lower_cvar(0.5)"])
+def test_the_mixture_keeps_limits_within_a_segment_and_over_everybody(metric: str) -> None:
+    policy = pmb.Vet(
+        metric, names=["A", "B", "C"], support=pmb.Binary(), segments=["x", "y"], shares="x: A >= 20%; C <= 30%"
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        segment = "xy"[int(rng.random() < 0.4)]
+        arm = policy.ask(segment=segment)
+        policy.tell(arm, float(rng.random() < (0.2, 0.5, 0.8)[arm]), segment=segment)
+    weights = policy.mixture * (policy.arrivals / policy.arrivals.sum())[:, None]
+    assert policy.mixture.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert policy.mixture[0, 0] >= 0.2 - 0.01 and weights[:, 2].sum() <= 0.3 + 0.01

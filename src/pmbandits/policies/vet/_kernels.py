@@ -14,7 +14,12 @@ from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_slope
 from pmbandits.mixtures._constraint_tracking import is_arriving
-from pmbandits.mixtures._constraints import fill_linear_maximiser, fill_linear_maximiser_within_limits, keeps_limits
+from pmbandits.mixtures._constraints import (
+    fill_linear_maximiser,
+    fill_linear_maximiser_within_limits,
+    keeps_limits,
+    make_feasible_start_in_place,
+)
 from pmbandits.mixtures._continuous_search import (
     move_mix_to_best_mean,
     set_mix_by_multistart_ascent,
@@ -334,6 +339,8 @@ def begin_windows(s: State) -> None:
         totals = np.empty(s.n_segments)
         fill_segment_frequencies(s, totals)
         move_mix_to_frequencies(s, totals)
+        if not keeps_limits(s, s.mix):
+            make_feasible_start_in_place(s, s.mix)
 
 
 @shared("state -> none", unpack)
