@@ -90,6 +90,10 @@ def test_segments_are_in_the_log_the_state_and_the_numbers(tmp_path: Path) -> No
             ("new", 2), ("returning", 0), ("staff", 1),
         ]  # fmt: skip
         assert [(one.segment, one.arm) for one in state.arms] == [(s, arm) for s, mine in ARMS.items() for arm in mine]
+        served.post("", {**VET, "name": "vet"})
+        served.post("/vet/ask", {"segment": "new"})
+        sure = msgspec.convert(served.get("/vet/state"), responses.ExperimentState).certainty
+        assert sure is not None and sure.frequencies == [1.0, 0.0, 0.0]
         for name in ARMS:
             assert sum(one.wanted for one in state.arms if one.segment == name) == pytest.approx(1.0)
         log = served.get("/shop/log")["events"]

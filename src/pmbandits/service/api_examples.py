@@ -56,7 +56,7 @@ _STATE = {
     "segments": None,
     "limits": "B >= 0.1",
     "certainty": {"utility": 20.2, "lower": 15.0, "upper": 25.4, "rival": 31.0, "regret": 10.8, "probability": 0.95,
-                  "meaning": "…", "holds": False,
+                  "meaning": "…", "frequencies": [], "holds": False,
                   "sentence": "With probability 95 %, this mixture falls short of the best …"},
     "explanation": "Round 1207: B is next. …",
     "forecast": None,

@@ -121,6 +121,9 @@ class Certainty(_Response):
     rival: Annotated[float | None, Meta(description="What any other mixture can be worth at most.")]
     regret: Annotated[float | None, Meta(description="By how much the mixture can fall short of the best at most.")]
     probability: float | None
+    frequencies: Annotated[
+        list[float], Meta(description="How often people of each segment came, for which this holds.")
+    ]
     meaning: str
     sentence: str
     holds: Annotated[
