@@ -49,7 +49,7 @@ class Segments:
             )
         names = _check_names(list(segments), "segment")
         if isinstance(segments, Mapping):
-            given = [_check_names(list(offered), "arm") for offered in segments.values()]
+            given = [_check_names(_list_of_names("the arms of a segment", mine), "arm") for mine in segments.values()]
         elif arms is None:
             raise ValueError("the arms of the segments are not known; give names=[...], a name for each arm.")
         else:
@@ -147,9 +147,8 @@ class Segments:
 
     def with_arm(self, arm: str, segments: Any) -> Segments:
         """Segments with one more arm than these, in those that are named."""
-        if isinstance(segments, (str, bytes)) or not _validation.is_list(segments):
-            raise TypeError(f"segments must be a list of names, got {_validation.short_repr(segments)}.")
-        getting = {self.index(name) for name in segments}
+        named = _list_of_names("segments", segments)
+        getting = {self.index(name) for name in (_check_names(named, "segment") if named else ())}
         after = {name: [*mine, arm] if s in getting else mine for s, (name, mine) in enumerate(self.to_dict().items())}
         return Segments.from_arguments(after, (*self.arms, arm))
 
@@ -157,9 +156,8 @@ class Segments:
         """These segments and a new one, which has the arms that are named."""
         if isinstance(name, str) and name in self.positions:
             raise ValueError(f"there is a segment {name!r} already; give the new one another name.")
-        if isinstance(arms, (str, bytes)) or not _validation.is_list(arms):
-            raise TypeError(f"arms must be a list of names, got {_validation.short_repr(arms)}.")
-        return Segments.from_arguments({**self.to_dict(), name: list(arms)}, self.arms)
+        (new,) = _check_names([name], "segment")
+        return Segments.from_arguments({**self.to_dict(), new: _list_of_names("arms", arms)}, self.arms)
 
     def to_argument(self) -> list[str] | dict[str, list[str]]:
         """What ``segments=`` is given: the names if every segment has all arms, else the arms of each."""
@@ -171,14 +169,21 @@ class Segments:
         return {name: [self.arms[k] for k in mine] for name, mine in zip(self.names, arms_of, strict=True)}
 
 
+def _list_of_names(what: str, given: Any) -> list[Any]:
+    """Names as a list; a text, which is a list of letters, is refused."""
+    if isinstance(given, (str, bytes)) or not _validation.is_list(given):
+        raise TypeError(f"{what} must be a list of names, got {_validation.short_repr(given)}.")
+    return list(given)
+
+
 def _check_names(given: Sequence[Any], what: str) -> tuple[str, ...]:
     """Names that are text, without control characters, and differ."""
     for name in given:
         if not isinstance(name, str) or not name.strip() or _validation.escape_control_characters(name) != name:
-            raise ValueError(f"the name of a {what} must be text such as 'new', got {_validation.short_repr(name)}.")
+            raise ValueError(f"names of {what}s must be text, got {_validation.short_repr(name)}.")
     if not given:
         raise ValueError(f"there is no {what}; give at least one name.")
     if len(set(given)) != len(given):
         twice = next(name for name in given if list(given).count(name) > 1)
         raise ValueError(f"names of {what}s must differ, but {twice!r} occurs twice.")
-    return tuple(given)
+    return tuple(map(str, given))  # numpy's texts, too

@@ -96,6 +96,7 @@ def test_a_recipe_is_bound_to_segments() -> None:
     recipe = pmb.Uniform()
     policy = recipe.bind("gini", 2, pmb.Binary(), names=["A", "B"], segments=["new", "old"])
     assert policy.segments == ("new", "old")
+    assert pmb.Uniform("gini", n_arms=2, support=pmb.Binary(), segments=np.array(["x", "y"])).segments == ("x", "y")
     assert pmb.Uniform(segments=["x"]).bind("gini", 2, pmb.Binary()).segments == ("x",)
 
 
@@ -117,6 +118,9 @@ MISTAKES = {
     "a segment twice": (lambda p: p.add_segment("new"), ValueError, "'new'"),
     "a segment of unknown arms": (lambda p: p.add_segment("x", ["Q"]), ValueError, "'Q'"),
     "an arm for an unknown segment": (lambda p: p.add_arm("D", segments=["x"]), ValueError, "'x'"),
+    "an arm for one segment twice": (lambda p: p.add_arm("D", segments=["new", "new"]), ValueError, "twice"),
+    "no reward of an unknown segment": (lambda p: p.tell([], [], segment="x"), ValueError, "'x'"),
+    "a segment that is a list": (lambda p: p.add_segment([1]), ValueError, "text"),
     "an arm for nobody": (lambda p: p.add_arm("D", segments=[]), ValueError, "'D'"),
     "the last arm": (lambda p: [p.pause("A", segment="new"), p.pause("B")], ValueError, "new"),
     "an event of an unknown segment": (lambda p: p.replay([0, 1], [None, 1.0], segments=["new", "x"]), ValueError, "x"),

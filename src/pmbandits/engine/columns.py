@@ -68,8 +68,6 @@ class ColumnLookup(MemoryBuilding):
         places = self._arm_positions(arms)
         if self._segments is None and segment is None:
             return places
-        if self._segments is not None and segment is not None and not places.size:
-            return places
         people = self._segment_positions(segment, places.size)
         assert self._segments is not None
         columns: NDArray[np.int64] = self._segments.column_at[people, places]

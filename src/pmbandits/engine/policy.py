@@ -179,7 +179,8 @@ class Policy(Saving, DeclaredOptions):
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
         for name, usual in (("estimates", "exact"), ("detect", None), ("most_arms", None), ("segments", None)):
-            if options.get(name, "") == usual:
+            value = options.get(name, "")
+            if value is usual or (isinstance(value, str) and value == usual):
                 del options[name]
         self.options = options
         self.check_options()
