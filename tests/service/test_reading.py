@@ -220,6 +220,10 @@ def test_among_many_arms_few_are_asked_for_at_once(tmp_path: Path, monkeypatch: 
         assert served.refused("/shop/ask", {"n": 6, "among": ["A", "B"]})[0] == 413
         assert len(served.post("/shop/ask", {"n": 5, "among": ["A", "B"]})["arms"]) == 5
         assert len(served.post("/shop/ask", {"n": 11})["arms"]) == 11
+        served.post("", SHOP | {"name": "drawn", "play": "randomised"})  # here every ask draws from all arms
+        most = 10 // len(SHOP["arms"])
+        assert served.refused("/drawn/ask", {"n": most + 1})[0] == 413
+        assert len(served.post("/drawn/ask", {"n": most})["arms"]) == most
 
 
 def test_limits_that_would_let_everybody_wait_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ LIMITS_SECONDS = 120.0  # that limits on shares may take to be worked out
 READ_SECONDS = 180.0  # until who reads is sent away; the first one may have to wait until code is compiled
 QUEUE_SECONDS = 60.0  # for which one waits while others compile
 MAX_EXPIRING = 2  # requests that expire tickets of an experiment: one is worked on, and one waits
-MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among
+MAX_AMONG_WORK = 10_000_000  # arms that are asked for in a request, times those that they are among or drawn from
 EVENTS_PER_CORRECTION = 150  # that a correction looks through in the time that a usual event takes
 ACT_UNKNOWN_MESSAGE = (
     "the store does not answer, so nobody knows whether this was done; look when it is back, before you send it again."
@@ -327,9 +327,6 @@ class Service:
             size = max(len(request.tickets or ()), len(request.rewards or ()), len(request.arms or ()))
         if size > batch:
             raise Refused(413, f"a request can ask or tell at most {batch:,} at once, got {size:,}; send several.")
-        if isinstance(request, Ask) and request.among is not None and size * len(request.among) > MAX_AMONG_WORK:
-            most = max(MAX_AMONG_WORK // len(request.among), 1)
-            raise Refused(413, f"among {len(request.among):,} arms at most {most:,} can be asked for at once.")
         if isinstance(request, Ask) and request.unit is not None:
             if request.n is not None or isinstance(request.segment, list):
                 raise Refused(422, "unit is for one arm at a time; leave n out, and give one segment if there are any.")
@@ -339,6 +336,11 @@ class Service:
         if request.key is not None:
             _refuse_null_characters("key", request.key)
         live = self.experiment_cache.live_experiments.get(name) or await self.live_experiment_or_refuse(name)
+        if isinstance(request, Ask) and (request.among is not None or live.replay.draws is not None):
+            arms = len(live.replay.policy.names if request.among is None else request.among)
+            if size * arms > MAX_AMONG_WORK:
+                most = max(MAX_AMONG_WORK // max(arms, 1), 1)
+                raise Refused(413, f"among {arms:,} arms at most {most:,} can be asked for at once.")
         if isinstance(request, Tell) and request.correct:
             size *= 1 + live.replay.seen // EVENTS_PER_CORRECTION
         return await self.group_commit.ask_or_tell(live, request, max(size, 1), who)

@@ -129,9 +129,10 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
       For h of neither shape the others do as in a. On 0/1 rewards the others have their least or their largest mean.
     - In each round only arms of the segment that arrives are compared.
 
-    With one segment this is the same policy as without. Nothing is proved about it with segments. For concave h,
-    optimistic Frank-Wolfe methods (Agrawal and Devanur 2014; Berthet and Perchet 2017) have vanishing regret, also with
-    contexts (Do et al. 2023). They pull the arm with the largest optimistic slope at what was played so far.
+    With one segment and no limits this is the same policy as without. Nothing is proved about it with segments. For
+    concave h, optimistic Frank-Wolfe methods (Agrawal and Devanur 2014; Berthet and Perchet 2017) have vanishing
+    regret, also with contexts (Do et al. 2023). They pull the arm with the largest optimistic slope at what was played
+    so far.
 
     This policy is our own. The page "How fast Vet learns" proves its rate for two arms that pay 0 or 1, and says when
     no arm that deserves a place is left out. The page "All policies, on the same problems" compares it with the others,
