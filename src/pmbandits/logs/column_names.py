@@ -123,6 +123,8 @@ def sounds_like_loss(column: str) -> bool:
     while what and what[-1] in _MEASURES | EARLIER_WORDS:  # of "pain score" the pain
         what.pop()
     ends = {*words[-1:], *what[-1:], *(words[:1] if len(words) <= 2 else ())}
+    if "of" in words[1:]:  # of "cost of sales" the cost
+        ends.add(words[words.index("of", 1) - 1])
     return any(word in _LOSS_WORDS or _GERMAN_LOSS.fullmatch(word) for word in ends)
 
 
