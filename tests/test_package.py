@@ -120,7 +120,8 @@ CROSS_CUTTING = {
     "optimize/test_random_instances", "optimize/test_vertical_and_large", "pages/test_board_browser",
     "pages/test_studio_browser", "research/test_judging", "research/test_imports", "policies/test_contract",
     "policies/test_mixture_learners", "policies/test_reference", "policies/test_vet_segments", "service/test_commands",
-    "service/test_processes", "service/test_production", "state/test_bounds_of_arrays", "state/test_field_lifecycle", "test_notebooks",
+    "service/test_processes", "service/test_production",
+    "state/test_bounds_of_arrays", "state/test_field_lifecycle", "test_notebooks",
     "test_package", "theory/test_coverage", "theory/test_guarantees",
 }  # fmt: skip
 
