@@ -97,6 +97,7 @@ def test_a_recipe_is_bound_to_segments() -> None:
     policy = recipe.bind("gini", 2, pmb.Binary(), names=["A", "B"], segments=["new", "old"])
     assert policy.segments == ("new", "old")
     assert pmb.Uniform("gini", n_arms=2, support=pmb.Binary(), segments=np.array(["x", "y"])).segments == ("x", "y")
+    policy.tell([], [], segment=[])  # no rewards of nobody are nothing
     assert pmb.Uniform(segments=["x"]).bind("gini", 2, pmb.Binary()).segments == ("x",)
 
 

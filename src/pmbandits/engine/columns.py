@@ -58,7 +58,7 @@ class ColumnLookup(MemoryBuilding):
         if not _validation.is_list(segment):
             return np.full(1 if n is None else n, self._segments.index(segment), dtype=np.int64)
         found = np.array([self._segments.index(str(one) if isinstance(one, np.str_) else one) for one in segment])
-        if not found.size or (n is not None and found.size != n):
+        if (n is None and not found.size) or (n is not None and found.size != n):
             wanted = "at least one" if n is None else f"{n}"
             raise ValueError(f"{found.size} segments were given, and {wanted} must be; give one for each person.")
         return found.astype(np.int64)
