@@ -50,6 +50,7 @@ def errors(outputs: list[Any]) -> str:
     return "".join(output.text for output in outputs if output.get("name") == "stderr")
 
 
+@pytest.mark.slow
 def test_pictures_appear_once_and_results_are_tables(tmp_path: Path) -> None:
     draws = [
         "pmb.plot_mixture(pmb.GiniDeviation(), coins)",

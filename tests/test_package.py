@@ -75,6 +75,7 @@ def test_no_public_name_is_hidden_by_a_module_of_the_same_name_whatever_is_used_
     assert python(code) == "[]"
 
 
+@pytest.mark.slow
 def test_public_names_survive_the_import_of_every_module() -> None:
     names = [m.name for m in pkgutil.walk_packages(pmb.__path__, "pmbandits.")]
     names = [n for n in names if not n.endswith("__main__")]

@@ -33,6 +33,7 @@ def test_each_group_has_its_answer_and_differences_are_found(tmp_path: Path) -> 
     assert found["FR"].value == pytest.approx(pmb.advise(only, "mean").value)
 
 
+@pytest.mark.slow
 def test_groups_that_are_alike_are_rarely_said_to_differ() -> None:
     rng = np.random.default_rng(1)
     times = 60

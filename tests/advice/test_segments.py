@@ -91,9 +91,12 @@ NULLS: dict[str, tuple[str, Callable[[np.random.Generator], pd.DataFrame]]] = {
     "Gini, segments alike": ("gini", lambda rng: table(rng, [[0.0, 1.0]] * 2, 300)),
     "worst 10 %": ("lower_cvar(0.1)", lambda rng: table(rng, [[0.0, 0.0], [0.0, 0.5]], 300)),
 }  # fmt: skip
+MANY_ROWS = ("the better one is as good in one segment", "Gini, segments alike", "worst 10 %")  # these take seconds
 
 
-@pytest.mark.parametrize("name", NULLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in MANY_ROWS else []) for name in NULLS]
+)
 def test_where_segments_do_not_matter_knowing_them_is_rarely_said_to_pay(name: str) -> None:
     metric, draw = NULLS[name]
     rng, times = np.random.default_rng(2), 40

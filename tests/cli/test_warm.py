@@ -140,6 +140,7 @@ def test_every_policy_and_every_kernel_of_the_package_is_in_the_list() -> None:
             assert {id(cls._choose), id(cls._update)} <= {own for own, _ in listed}
 
 
+@pytest.mark.slow
 def test_every_process_has_the_same_list() -> None:
     """Workers are told numbers of this list, whatever seed their hashes have, and whatever was imported before."""
     code = "from pmbandits.warming import kernels_to_compile as k; print([(str(i), str(i.arguments)) for i in k()])"

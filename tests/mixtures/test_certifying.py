@@ -73,6 +73,7 @@ def test_a_gain_is_at_least_what_certainty_gains_when_an_arm_becomes_known(metri
         assert max(fell[0], 0.0) + max(fell[1], 0.0) <= found[i] + left
 
 
+@pytest.mark.slow
 def test_on_coins_pulls_come_near_the_shares_of_the_information_bound() -> None:
     """Quadratic: coin .7 alone is best, and must be told apart from .5, where each reward of both says as much."""
     p, pulls = (0.2, 0.5, 0.7), np.zeros(3)

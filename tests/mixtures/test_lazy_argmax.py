@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pmbandits as pmb
 from pmbandits.confidence._bounds import OPTIMISTIC, update_confidence_sets, utility, utility_bound
 from pmbandits.mixtures._index import OPTIMISTIC_BOUND, UTILITY
 from pmbandits.mixtures._lazy_argmax import SHORTEST_PAUSE, max_change_since_evaluation
-from tests.helpers import look_at_everything
+from tests.helpers import covering, look_at_everything
 
 
 def bumpy(u: Any) -> Any:
@@ -134,7 +136,12 @@ GRID = [
 ]
 
 
-@pytest.mark.parametrize("case", GRID, ids=str)
+def pairs(case: Case) -> Iterator[tuple[str, str]]:
+    """All pairs of what a case consists of."""
+    yield from combinations((case.policy, case.metric, case.support), 2)
+
+
+@pytest.mark.parametrize("case", covering(GRID, pairs), ids=str)
 def test_the_same_pulls_as_working_out_everything(case: Case) -> None:
     case.play()
 

@@ -646,7 +646,9 @@ def test_metrics_of_neither_shape_are_at_least_as_good_as_a_dense_grid(name: str
     assert best.value >= best.best_arm_value
 
 
-@pytest.mark.parametrize("name", NEITHER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "inter_quantile_range" else []) for n in NEITHER]
+)
 def test_metrics_of_neither_shape_on_continuous_arms_are_at_least_as_good_as_a_grid(name: str) -> None:
     metric = NEITHER[name]
     arms = [st.norm(0, 1), st.norm(2, 0.5)]

@@ -547,7 +547,7 @@ def check_limit_of_regret(p: tuple[float, float], horizon: int, trials: int, low
     assert off.mean() < 0.03  # what steering adds; Lemma 2, and .005 to .015 were found
 
 
-@pytest.mark.parametrize("p", [(0.4, 0.9), (0.2, 0.7)])
+@pytest.mark.parametrize("p", [(0.4, 0.9), pytest.param((0.2, 0.7), marks=pytest.mark.slow)])
 def test_the_regret_of_two_coins_is_that_of_theorem_1(p: tuple[float, float]) -> None:
     check_limit_of_regret(p, 10_000, 2000, 0.88, 1.14)  # standard error .03
 
@@ -558,6 +558,7 @@ def test_the_regret_of_two_coins_is_that_of_theorem_1_up_to_5_percent(p: tuple[f
     check_limit_of_regret(p, 20_000, 20_000, 0.96, 1.06)  # standard error .01
 
 
+@pytest.mark.slow
 def test_coins_are_locked_out_more_and_more_rarely() -> None:
     """Lemma 1: the chance that a coin has fewer than log²T pulls falls faster than 1/T. Here one is near the other."""
     times = [1000, 10_000]
@@ -586,7 +587,9 @@ def test_no_policy_beats_the_bound_of_theorem_3_on_average_over_coins() -> None:
     assert bound < found < 1.4 * bound
 
 
-@pytest.mark.parametrize(("good", "bad", "metric"), [(0.6, 0.9, "gini"), (0.6, 0.4, "mean")])
+@pytest.mark.parametrize(
+    ("good", "bad", "metric"), [(0.6, 0.9, "gini"), pytest.param(0.6, 0.4, "mean", marks=pytest.mark.slow)]
+)
 def test_pulls_of_the_worse_coin_are_those_of_theorem_2(good: float, bad: float, metric: str) -> None:
     """So many as its index allows, which tends to log T/kl; and fewer than that."""
     horizon, trials = 50_000, 500

@@ -195,6 +195,7 @@ def test_the_page_shows_every_claim_and_says_that_quick_is_indicative(folder: Pa
     assert "indicative only" not in render(folder, {**claims, "quick": False})
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
     names = ["fig1", "fig2", "fig8", "table4"]
     of_seconds = {"figures/fig8.png", "figures/fig8.svg", "outcomes/fig8.json", "data/fig8-seconds.csv",

@@ -29,6 +29,7 @@ def same_files(one: Path, two: Path) -> bool:
     return bool(names) and filecmp.cmpfiles(one, two, names, shallow=False)[0] == names
 
 
+@pytest.mark.slow
 def test_workers_leave_what_one_process_leaves(tmp_path: Path) -> None:
     for jobs in ("1", "2"):
         subprocess.run(command(tmp_path / jobs, "--jobs", jobs), check=True, capture_output=True)
@@ -52,6 +53,7 @@ def test_ctrl_c_ends_all_workers_and_the_next_call_goes_on(tmp_path: Path) -> No
     assert {p.stem for p in (tmp_path / "outcomes").iterdir()} == set(NAMES)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_noticed(tmp_path: Path) -> None:
     import multiprocessing
 
@@ -64,6 +66,7 @@ def test_a_worker_that_is_killed_is_noticed(tmp_path: Path) -> None:
         list(going)
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_worker_is_said_here(tmp_path: Path) -> None:
     (tmp_path / "figures").write_text("a file where a folder must be")
     going = produce_all(chosen(["fig1", "table1"]), Order(tmp_path, True, 0, 2), lambda name, share: None)

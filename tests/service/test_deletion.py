@@ -107,6 +107,7 @@ def test_nothing_that_was_deleted_stays_in_the_files(tmp_path: Path) -> None:
             assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_a_reader_that_stays_does_not_keep_writers_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "store.db"
     with serving(file) as served:

@@ -117,6 +117,7 @@ def test_one_byte_now_and_then_is_not_enough(port: int) -> None:
     assert taken < 200 and answer == b""
 
 
+@pytest.mark.slow
 def test_slow_answers_and_bodies_in_small_pieces_are_fine(port: int) -> None:
     close = b"host: x\r\nconnection: close\r\n"
     assert sent(port, b"GET /slow HTTP/1.1\r\n" + close + b"\r\n")[1].endswith(b"\r\n\r\n0")

@@ -238,6 +238,7 @@ def test_limits_that_would_let_everybody_wait_are_refused(tmp_path: Path, monkey
         served.post("/shop/arms", {"do": "pause", "arm": "B"})  # other acts are quick
 
 
+@pytest.mark.slow
 def test_limits_that_take_long_are_refused_soon(tmp_path: Path) -> None:
     """Working these out takes minutes; a process tries it for some seconds of computing, and not once more."""
     rng = np.random.default_rng(0)

@@ -191,7 +191,10 @@ ADMINISTRATION = {
 }
 
 
-@pytest.mark.parametrize("act", ADMINISTRATION)
+@pytest.mark.parametrize(
+    "act",
+    [pytest.param(a, marks=[] if a in ("create", "revoke a key") else [pytest.mark.slow]) for a in ADMINISTRATION],
+)
 def test_administration_does_not_wait_for_a_stuck_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
@@ -211,7 +214,14 @@ def test_administration_does_not_wait_for_a_stuck_disk(
         goes_on.set()
 
 
-@pytest.mark.parametrize("path", ["/v1/keys", "/v1/audit", "/v1/experiments", "/v1/experiments/other", "/board/view"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/keys",
+        "/board/view",
+        *(pytest.param(f"/v1/{p}", marks=pytest.mark.slow) for p in ("audit", "experiments", "experiments/other")),
+    ],
+)
 def test_who_reads_lists_does_not_wait_for_a_stuck_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -448,6 +458,7 @@ def test_while_the_disk_is_stuck_health_is_answered_and_nobody_sees_what_is_not_
         same(policy_of(served, "shop", tmp_path), replayed(*rows_of(f"sqlite:///{store}", "shop")))
 
 
+@pytest.mark.slow
 def test_a_reader_whose_disk_is_stuck_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading can wait for a frozen disk, too; a read that only takes long is waited for."""
     with serving(tmp_path / "store.db") as served:

@@ -115,6 +115,7 @@ def test_without_a_folder_nothing_is_packed_for_a_journal(monkeypatch: pytest.Mo
     assert pmb.simulate("gini", COINS, "uniform", 10, trials=3, n_jobs=2).trials == (0, 1, 2)
 
 
+@pytest.mark.slow
 def test_policies_are_known_by_name_to_whoever_only_simulates() -> None:
     code = (
         "import pmbandits as pmb; print(pmb.simulate('mean', pmb.Bandit.bernoulli([0.4, 0.9]), 'ucb1', 5, 1).policies)"

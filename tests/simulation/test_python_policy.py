@@ -433,6 +433,7 @@ def test_changed_code_does_not_go_on_with_an_old_journal(tmp_path: Path) -> None
 
 
 # ---- backends --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_threads_and_processes_give_the_same() -> None:
     policies = {"ucb1": UCB1, "uniform": Uniform, "lambda": lambda n_arms: InTurn(n_arms), "compiled": pmb.CIRT()}
     alone = play(policies, 400, 8, n_jobs=1)

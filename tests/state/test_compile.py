@@ -65,6 +65,7 @@ def kernels(tmp_path: Path) -> KernelPackage:
     return KernelPackage(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_changed_helper_in_another_file_changes_the_answer_of_its_caller(kernels: KernelPackage) -> None:
     assert kernels.run() == 21.0
     before = kernels.files()
@@ -203,6 +204,7 @@ pmb.UCB1("mean", n_arms=2, support=pmb.Binary()).ask()
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_is_told_once_when_the_first_kernel_is_compiled(tmp_path: Path) -> None:
     folder = str(tmp_path)
     quiet = python(HINTED.format(more="compile.silence_compile_hint()"), PMBANDITS_CACHE_DIR=str(tmp_path / "quiet"))

@@ -210,6 +210,7 @@ def test_what_python_writes_compiled_code_reads(row: dict[str, int], read: Any) 
             assert (out[k, 0], out[k, 1]) == (array.flat[0], array.flat[-1]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=["rising", "falling", "counts", "samples"])
 def test_what_compiled_code_writes_python_reads(row: dict[str, int], write: Any) -> None:
     memory, n = Memory.allocate(row, OWN), len(SINGLE_NAMES) + len(ARRAY_NAMES)

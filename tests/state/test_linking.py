@@ -237,6 +237,7 @@ print(sorted(made), sum(sum(own.stats.cache_misses.values()) for _, own, _ in li
 """
 
 
+@pytest.mark.slow
 def test_compiled_kernels_are_found_again_on_disk(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
