@@ -9,6 +9,7 @@ import pytest
 import scipy.stats as st
 
 import pmbandits as pmb
+from pmbandits.tables import inversion
 from pmbandits.tables.scipy_distributions import TwoComponentMixture
 
 new_kind = pytest.mark.skipif(not hasattr(st, "Mixture"), reason="this scipy has no such distributions")
@@ -45,3 +46,34 @@ def test_quantiles_of_a_mixture_of_two_invert_its_cdf() -> None:
     p = np.array([1e-9, 0.01, 0.5, 0.9, 1 - 1e-9])
     np.testing.assert_allclose(mixture.cdf(mixture.ppf(p)), p, rtol=1e-9)
     np.testing.assert_allclose(mixture.sf(mixture.isf(p)), p, rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.99])
+def test_far_quantiles_of_a_mixture_of_two_are_near_its_nearer_part(share: float) -> None:
+    p = np.array([1e-16, 1e-10, 1e-3, 0.4])
+    for one, other in ((st.beta(2, 5), st.beta(6, 2)), (st.norm(0), st.norm(50, 0.01)), (st.gamma(2), st.uniform(3))):
+        mixture = TwoComponentMixture(one, other, share)()
+        x = mixture.ppf(p)
+        np.testing.assert_allclose((1 - share) * one.cdf(x) + share * other.cdf(x), p, rtol=1e-10)
+        everywhere = np.linspace(-5.0, 60.0, 200)  # also where one part, or both, pays nothing
+        np.testing.assert_allclose(
+            mixture.cdf(everywhere), (1 - share) * one.cdf(everywhere) + share * other.cdf(everywhere), rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            mixture.sf(everywhere), (1 - share) * one.sf(everywhere) + share * other.sf(everywhere), rtol=1e-12
+        )
+
+
+def test_quantiles_are_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = inversion.quantiles
+    monkeypatch.setattr(
+        inversion,
+        "quantiles",
+        lambda dist, p, *more, **kind: [searched.append(p.size), search(dist, p, *more, **kind)][1],
+    )
+    arm = pmb.Bandit([TwoComponentMixture(st.beta(2, 5), st.beta(5, 2), 0.3)()])
+    pmb.oracle("gini", arm)
+    first = len(searched)
+    pmb.oracle("mean", arm)
+    assert first > 0 and len(searched) == first

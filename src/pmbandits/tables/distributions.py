@@ -123,10 +123,20 @@ class ScipyDistribution:
 
     def quantile_distances_from(self, anchor: float, p: FloatArray) -> FloatArray:
         """Quantiles of p and 1 − p, as distances from the anchor."""
-        dist = self.frozen.dist
-        with np.errstate(all="ignore"):
-            z = np.concatenate([inversion.quantiles(dist, p, self.shapes, upper=upper) for upper in (False, True)])
+        if (z := self._standard_quantiles.get(p.tobytes())) is None:
+            dist = self.frozen.dist
+            with np.errstate(all="ignore"):
+                z = np.concatenate([inversion.quantiles(dist, p, self.shapes, upper=upper) for upper in (False, True)])
+            self._standard_quantiles[p.tobytes()] = z
         return np.asarray((self.loc - anchor) + self.scale * z, dtype=np.float64)
+
+    @cached_property
+    def _standard_quantiles(self) -> dict[bytes, FloatArray]:
+        """Quantiles of p and 1 − p of the standardised distribution, by the p that were asked for.
+
+        Each table of an arm begins with the same few, and where they are searched for they cost most of the table.
+        """
+        return {}
 
     def cdf(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.frozen.cdf(x), dtype=np.float64)

@@ -24,6 +24,7 @@ class TwoComponentMixture(rv_continuous):
         ends = one.support(), other.support()
         super().__init__(a=min(lo for lo, _ in ends), b=max(hi for _, hi in ends), name="blend")
         self.one, self.other, self.share = one, other, share
+        self.parts = [(frozen.dist, *frozen.dist._parse_args(*frozen.args, **frozen.kwds)) for frozen in (one, other)]
 
     def _updated_ctor_param(self) -> dict[str, Any]:  # scipy makes the distribution anew from these when frozen
         return {"one": self.one, "other": self.other, "share": self.share}
@@ -32,20 +33,39 @@ class TwoComponentMixture(rv_continuous):
         return np.asarray((1.0 - self.share) * self.one.pdf(x) + self.share * self.other.pdf(x))
 
     def _cdf(self, x: FloatArray) -> FloatArray:  # type: ignore[override]
-        return np.asarray((1.0 - self.share) * self.one.cdf(x) + self.share * self.other.cdf(x))
+        return self._sum_of_parts("_cdf", x, above=1.0)
 
     def _sf(self, x: FloatArray) -> FloatArray:  # type: ignore[override]
-        return np.asarray((1.0 - self.share) * self.one.sf(x) + self.share * self.other.sf(x))
+        return self._sum_of_parts("_sf", x, below=1.0)
+
+    def _sum_of_parts(self, name: str, x: FloatArray, below: float = 0.0, above: float = 0.0) -> FloatArray:
+        """Sum of the parts' formulas without scipy's checks of arguments, most of the time of searching a quantile."""
+        out = np.zeros(np.shape(x))
+        for (dist, shapes, loc, scale), weight in zip(self.parts, (1.0 - self.share, self.share), strict=True):
+            z = (np.asarray(x, dtype=np.float64) - loc) / scale
+            lo, hi = dist.support(*shapes)
+            part = np.where(z >= hi, above, below)
+            inside = (lo < z) & (z < hi)
+            part[inside] = getattr(dist, name)(z[inside], *shapes)
+            out += weight * part
+        return out
 
     def _ppf(self, p: FloatArray) -> FloatArray:  # type: ignore[override]
-        ends = self.one.ppf(p), self.other.ppf(p)  # the quantile lies between those of the parts
-        return invert_increasing_function(self._cdf, np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol)
+        lo, hi = self._bracket(p, self.one.ppf, self.other.ppf)
+        return invert_increasing_function(self._cdf, np.asarray(p), lo, hi, self.xtol)
 
     def _isf(self, p: FloatArray) -> FloatArray:  # type: ignore[override]
-        ends = self.one.isf(p), self.other.isf(p)
-        return invert_increasing_function(
-            lambda x: -self._sf(x), -np.asarray(p), np.minimum(*ends), np.maximum(*ends), self.xtol
-        )
+        hi, lo = self._bracket(p, lambda q: -self.one.isf(q), lambda q: -self.other.isf(q))
+        return invert_increasing_function(lambda x: -self._sf(x), -np.asarray(p), -lo, -hi, self.xtol)
+
+    def _bracket(self, p: FloatArray, one: Any, other: Any) -> tuple[FloatArray, FloatArray]:
+        """Ends between which the quantile lies: those of the parts, and where one part alone reaches p."""
+        ends = one(p), other(p)
+        lo, hi = np.minimum(*ends), np.maximum(*ends)
+        for quantile, weight in ((one, 1.0 - self.share), (other, self.share)):
+            enough = p < weight
+            hi[enough] = np.minimum(hi[enough], quantile(p[enough] / weight))
+        return lo, hi
 
     def _rvs(self, *shapes: Any, size: Any = None, random_state: Any = None) -> FloatArray:
         from_other = random_state.random(size) < self.share
