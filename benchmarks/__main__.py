@@ -12,6 +12,7 @@ from benchmarks import (
     board,
     certainty,
     changes,
+    cold,
     exact_bounds,
     foundation,
     grids,
@@ -35,6 +36,7 @@ from benchmarks import (
 ROOMS = {
     "foundation": foundation.tables,
     "oracle": oracle.tables,
+    "cold": cold.tables,
     "policies": policies.tables,
     "simulation": simulation.tables,
     "regret": regret.tables,
