@@ -144,11 +144,11 @@ def move_mix_to_best_mean(s: State, off_the_edge: bool) -> None:
         move_mix_to_best_mean_within_limits(s)
         return
     k, a, mean, least, most = s.n_arms, s.mix, 0.0, 0.0, 0.0
-    p, lowest, highest, start = np.empty(k), np.zeros(k), np.zeros(k), 0
+    p, lowest, highest, start = np.empty(k), np.empty(k), np.empty(k), 0
     while start < k:  # the mixtures with the least and the largest mean: one arm in each segment
         end, low, high = end_of_segment(s.segment_of, start, k), start, start
         for i in range(start, end):
-            p[i] = share_of_ones(s, i)
+            p[i], lowest[i], highest[i] = share_of_ones(s, i), 0.0, 0.0
             mean += a[i] * p[i]
             low = i if p[i] < p[low] else low
             high = i if p[i] > p[high] else high
@@ -225,8 +225,9 @@ def set_mix_by_multistart_ascent(s: State, objective: int, value_at: int, arm_va
     and of the value of the utility.
     """
     k, n = s.n_arms, s.rewards
-    low, one, radius = np.empty(k), np.ones(k), np.zeros(k)
-    fill_least_weights(s, low)
+    low, one, radius = np.zeros(k), np.ones(k), np.zeros(k)
+    if s.n_segments > 1:
+        fill_least_weights(s, low)
     fine, goal, most = grain(s), gap_at_which_to_stop(s), 12 + 2 * k
     a = s.mix.copy()
     pairwise_ascent_in_place(s, objective, a, low, one, s.segment_of, radius, fine, goal, most)

@@ -4,6 +4,8 @@ A column is a pair of a segment and an arm (``pmbandits/segments.py``), and is w
 of a segment lie side by side. Without segments, all arms are one segment, and its weights add up to 1.
 
 A segment is *open* once each of its columns has a reward. Before that its weights are the shares played so far.
+
+What is ``shared`` here is compiled only when there are segments: others ask for it after a look at ``s.n_segments``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def segment_number(s: State, i: int) -> int:
     return s.segment_of[i] if s.n_segments > 0 else 0
 
 
-@step("state, int -> two ints")
+@shared("state, int -> two ints")
 def columns_of_segment(s: State, segment: int) -> tuple[int, int]:
     """The first column of a segment, and the one after its last; without segments, of all arms."""
     if s.n_segments == 0:
@@ -42,7 +44,7 @@ def columns_of_segment(s: State, segment: int) -> tuple[int, int]:
     return start, end_of_segment(s.segment_of, start, s.n_arms)
 
 
-@step("state, int, int -> int")
+@shared("state, int, int -> int")
 def n_pulls_of_columns(s: State, start: int, end: int) -> int:
     """The pulls of a segment, whose columns are those from ``start`` to before ``end``."""
     if s.n_segments <= 1:
@@ -53,7 +55,7 @@ def n_pulls_of_columns(s: State, start: int, end: int) -> int:
     return total
 
 
-@step("state, int, int -> int")
+@shared("state, int, int -> int")
 def n_elapsed_rounds_of_columns(s: State, start: int, end: int) -> int:
     """The pulls of a segment, or its rewards if there are more."""
     if s.n_segments <= 1:
@@ -135,7 +137,7 @@ def fill_least_weights(s: State, low: FloatArray) -> None:
     """The least weight of each column in a search, into ``low``: 0; in segments that are not open, what it has."""
     fill_array_with(low, 0.0)
     start = 0
-    while s.n_segments > 1 and start < s.n_arms:
+    while start < s.n_arms:
         end = end_of_segment(s.segment_of, start, s.n_arms)
         if not have_all_paid(s, start, end):
             for i in range(start, end):

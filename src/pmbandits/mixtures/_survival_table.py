@@ -366,7 +366,7 @@ def pairwise_ascent_in_place_on_table(
     k, cells = s.n_arms, s.n_knots - 1
     above, direction, weighted = np.empty(cells), np.empty(cells), np.empty(cells)
     h_slopes, spare = np.empty(cells), np.empty(cells)
-    slope, active = np.empty(k), np.zeros(k)
+    slope, active = np.empty(k), np.empty(k)
     gap = np.inf
     for _ in range(most):
         fill_mixture_survival_on_table(s, a, above)
@@ -427,15 +427,23 @@ def pairwise_ascent_in_place_on_table(
 
 
 @shared("state, floats, floats, float, float, int -> float")
+def ascend_within_limits_on_table(
+    s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
+) -> float:
+    """Improve a by pairwise ascent within the limits; returns the gap."""
+    one = np.ones(s.n_arms)
+    return pairwise_ascent_in_place(
+        s, table_utility(), a, low.copy(), one, s.segment_of, low, slope_step, goal, 5 * most
+    )
+
+
+@shared("state, floats, floats, float, float, int -> float")
 def ascend_in_place_on_table(
     s: State, a: FloatArray, low: FloatArray, slope_step: float, goal: float, most: int
 ) -> float:
     """Improve a by pairwise ascent within the limits, if there are any, else within a ≥ low; returns the gap."""
     if s.n_limited > 0:
-        k = s.n_arms
-        return pairwise_ascent_in_place(
-            s, table_utility(), a, low.copy(), np.ones(k), s.segment_of, low, slope_step, goal, 5 * most
-        )
+        return ascend_within_limits_on_table(s, a, low, slope_step, goal, most)
     return pairwise_ascent_in_place_on_table(s, a, low, slope_step, goal, most)
 
 

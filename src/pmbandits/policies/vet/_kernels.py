@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pmbandits._validation import FloatArray, IntArray
+from pmbandits._validation import FloatArray
 from pmbandits.confidence._bernoulli_wasserstein import CONCAVE, CONVEX
 from pmbandits.estimates._rewards import BINARY
 from pmbandits.metrics.encoding import h_slope
@@ -123,34 +123,37 @@ def improve_mix_by_chords(s: State) -> None:
         s.mix[arm] += best_share
 
 
-@shared("state, float, float, table of ints -> int", unpack)
-def set_mix_to_best_mixture(s: State, slope_step: float, goal: float, plans: IntArray) -> int:
-    """The best mixture for the rewards so far, into ``s.mix``; shares of less than one pull become none.
-
-    ``plans``, unless it is empty, gets the plans of ``_plans.py``. Returns how many these are.
-    """
-    k, n_plans = s.n_arms, 0
+@shared("state, float, float -> none", unpack)
+def set_mix_to_best_mixture(s: State, slope_step: float, goal: float) -> None:
+    """The best mixture for the rewards so far, into ``s.mix``."""
     if s.storage_mode == BINARY:
         move_mix_to_best_mean(s, True)
     elif s.metric_shape == CONCAVE:
-        low = np.empty(k)
-        fill_least_weights(s, low)
+        low = np.empty(s.n_arms)
+        fill_array_with(low, 0.0)
+        if s.n_segments > 1:
+            fill_least_weights(s, low)
         maximise_in_place_on_table(s, s.mix, low, slope_step, goal, 40)
     elif s.metric_shape == CONVEX and s.n_limited > 0:
         set_to_best_feasible_vertex(s, s.mix, value_on_table(), s.mix)
-    elif plans.shape[0] > 0:
-        n_plans = set_mix_to_best_plan(s, slope_step, plans)
     elif s.metric_shape == CONVEX:
         set_mix_to_best_single_arm(s)
     else:
         set_mix_by_multistart_ascent(s, table_utility(), value_on_table(), s.row_utility)
         if s.n_limited == 0:
             improve_mix_by_chords(s)
-    rest, start = s.mix.copy(), 0
+
+
+@shared("state -> none", unpack)
+def drop_shares_below_one_pull(s: State) -> None:
+    """Make shares of ``s.mix`` of less than one pull 0, for the others of their segment, unless limits forbid that."""
+    rest, start, k, n = s.mix.copy(), 0, s.n_arms, n_elapsed_rounds(s)
     while start < k:
         end, kept = end_of_segment(s.segment_of, start, k), 0.0
-        n, weight = float(n_elapsed_rounds_of_columns(s, start, end)), weight_of_columns(s, s.mix, start, end)
-        if have_all_paid(s, start, end):
+        if s.n_segments > 1:
+            n = n_elapsed_rounds_of_columns(s, start, end)
+        if s.window_end[segment_number(s, start)] > 0:
+            weight = weight_of_columns(s, s.mix, start, end)
             for i in range(start, end):
                 if rest[i] * n < weight:
                     rest[i] = 0.0
@@ -160,7 +163,6 @@ def set_mix_to_best_mixture(s: State, slope_step: float, goal: float, plans: Int
         start = end
     if s.n_limited == 0 or keeps_limits(s, rest):
         copy_numbers_into(s.mix, rest)
-    return n_plans
 
 
 @shared("state, float, float -> none", unpack)
@@ -222,8 +224,10 @@ def fill_target_shares_in_proportion(s: State, low: FloatArray, start: int, end:
 @shared("state, int -> int", unpack)
 def arm_furthest_behind_target(s: State, segment: int) -> int:
     """The arm of a segment that is furthest behind the share to have when its window ends, or 100 rounds from now."""
-    start, stop = columns_of_segment(s, segment)
-    n, weight = n_pulls_of_columns(s, start, stop), weight_of_columns(s, s.target_shares, start, stop)
+    start, stop, n, weight = 0, s.n_arms, s.t, 1.0
+    if s.n_segments > 1:
+        start, stop = columns_of_segment(s, segment)
+        n, weight = n_pulls_of_columns(s, start, stop), weight_of_columns(s, s.target_shares, start, stop)
     end = min(max(s.window_end[segment], n + 1), n + LOOK_AHEAD)
     arm, most = start, s.target_shares[start] / weight * end - s.pulls[start]
     for i in range(start + 1, stop):
@@ -325,12 +329,10 @@ def set_requirements_as_means(s: State, slope: float, slope_step: float) -> None
 
 
 @shared("state -> none", unpack)
-def begin_windows(s: State) -> None:
-    """Begin the windows of a look, and make the weights of each segment add up to how often it came."""
-    s.window_end[s.n_segments] = s.t + max(1, s.t // 100)
-    s.next_look = s.rewards + max(1, s.rewards // 100)
-    s.looked, s.dirty, start = s.rewards, 0, 0
-    while s.n_segments > 0 and start < s.n_arms:
+def begin_windows_of_segments(s: State) -> None:
+    """Begin the windows of segments, and make the weights of each segment add up to how often it came."""
+    start = 0
+    while start < s.n_arms:
         end = end_of_segment(s.segment_of, start, s.n_arms)
         n = n_pulls_of_columns(s, start, end)
         s.window_end[s.segment_of[start]] = n + max(1, n // 100) if have_all_paid(s, start, end) else 0
@@ -347,40 +349,59 @@ def begin_windows(s: State) -> None:
 def update_mixture_shares_and_indices(s: State) -> None:
     """Update from all rewards: the best mixture, the shares to reach, and the index of every arm left out."""
     k, t = s.n_arms, float(n_elapsed_rounds(s))
-    begin_windows(s)
-    low, high = s.knots[0], s.knots[max(s.n_knots - 1, 0)]
+    s.window_end[s.n_segments] = s.t + max(1, s.t // 100)
+    s.next_look = s.rewards + max(1, s.rewards // 100)
+    s.looked, s.dirty = s.rewards, 0
+    if s.n_segments > 0:
+        begin_windows_of_segments(s)
+    low, high, total = s.knots[0], s.knots[max(s.n_knots - 1, 0)], 0.0
     choose_table_knots(s, s.pad)
     if s.knots[0] != low or s.knots[s.n_knots - 1] != high:  # an arm may now reach further than when that was found
         for i in range(k):
             s.kl_inf_bound_n_rewards[i] = 0
     fill_survival_rows(s, -1)
-    total = 0.0
     for i in range(k):
         total += s.n_rewards[i] * s.row_variance[i]
     s.within = total / max(s.rewards - k, 1)
     slope_step = vet_slope_step(s)
     goal = 0.02 * utility_scale_of_table(s) / t
-    planned = s.metric_shape == CONVEX and s.n_segments > 1 and s.storage_mode != BINARY and s.n_limited == 0
-    plans = np.empty((1 + min(N_RIVALS, s.n_knots - 1) if planned else 0, s.n_segments), np.int64)
-    n_plans = set_mix_to_best_mixture(s, slope_step, goal, plans)
+    if s.metric_shape == CONVEX and s.n_segments > 1 and s.storage_mode != BINARY and s.n_limited == 0:
+        update_by_plans(s, slope_step, goal)
+        return
+    set_mix_to_best_mixture(s, slope_step, goal)
+    update_shares_for_mix(s, slope_step, goal)
+    for i in range(k):
+        if s.left_out[i] == 1:
+            update_vet_index(s, i)
+
+
+@shared("state, float, float -> none", unpack)
+def update_by_plans(s: State, slope_step: float, goal: float) -> None:
+    """Update from all rewards by the plans of ``_plans.py``: the best one is played, and arms are tested in them."""
+    plans = np.empty((1 + min(N_RIVALS, s.n_knots - 1), s.n_segments), np.int64)
+    n_plans = set_mix_to_best_plan(s, slope_step, plans)
+    update_shares_for_mix(s, slope_step, goal)
+    update_indices_by_plans(s, plans, n_plans)
+
+
+@shared("state, float, float -> none", unpack)
+def update_shares_for_mix(s: State, slope_step: float, goal: float) -> None:
+    """Update what follows from ``s.mix``: the shares to reach, what arms need for a place, and which are left out."""
+    k, start, n = s.n_arms, 0, n_elapsed_rounds(s)
+    drop_shares_below_one_pull(s)
     fill_target_shares(s, slope_step, goal)
     set_requirements_for_place(s, slope_step_of_requirements(s))
-    start = 0
     while start < k:
         end, segment, members = end_of_segment(s.segment_of, start, k), segment_number(s, start), 0
-        n, is_open = float(n_elapsed_rounds_of_columns(s, start, end)), s.window_end[segment_number(s, start)] > 0
+        is_open = s.window_end[segment] > 0
+        if s.n_segments > 1:
+            n = n_elapsed_rounds_of_columns(s, start, end)
         for i in range(start, end):
             s.left_out[i] = 1 if s.mix[i] == 0.0 and is_open else 0
             members += 1 - s.left_out[i]
             s.vet_index[i], s.vetted_n_rewards[i] = np.inf, s.n_rewards[i]
         s.threshold[segment] = math.log(n / (members * (end - start))) if is_open else -np.inf
         start = end
-    if planned:
-        update_indices_by_plans(s, plans, n_plans)
-        return
-    for i in range(k):
-        if s.left_out[i] == 1:
-            update_vet_index(s, i)
 
 
 @step("state, int -> none", unpack)
@@ -432,11 +453,9 @@ def left_out_arm_to_retry(s: State) -> int:
     return arm
 
 
-@step("state -> bool", unpack)
+@shared("state -> bool", unpack)
 def is_window_of_segment_over(s: State) -> bool:
     """Whether the segment that arrives is open now but was not at the last look, or its window is over."""
-    if s.n_segments == 0:
-        return False
     start, stop = columns_of_segment(s, s.arriving)
     end = s.window_end[s.arriving]
     return end == 0 or (n_pulls_of_columns(s, start, stop) >= end and are_looks_far_enough_apart(s))
@@ -448,7 +467,7 @@ def update_decisions_if_due(s: State) -> None:
     if (
         s.t >= s.window_end[s.n_segments]
         or s.rewards >= s.next_look
-        or is_window_of_segment_over(s)
+        or (s.n_segments > 0 and is_window_of_segment_over(s))
         or update_indices_of_left_out_arms(s)
     ):
         update_mixture_shares_and_indices(s)
@@ -457,7 +476,9 @@ def update_decisions_if_due(s: State) -> None:
 @step("state -> bool", unpack)
 def is_arriving_segment_open(s: State) -> bool:
     """Whether each arm of the segment that arrives has a reward; without segments, each arm."""
-    start, end = columns_of_segment(s, s.arriving)
+    start, end = 0, s.n_arms
+    if s.n_segments > 1:
+        start, end = columns_of_segment(s, s.arriving)
     return have_all_paid(s, start, end)
 
 
