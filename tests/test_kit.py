@@ -207,6 +207,26 @@ def half(memory: int) -> int:
 
 
 @kernel
+def swapped(memory: int) -> int:
+    return pull(0, kit.unpack(memory))
+
+
+@kernel
+def one_short(memory: int) -> int:
+    return pull(kit.unpack(memory))
+
+
+@kernel
+def one_more(memory: int) -> int:
+    return pull(kit.unpack(memory), 0, 1)
+
+
+@kernel
+def by_name(memory: int) -> int:
+    return pull(kit.unpack(memory), arm=0)
+
+
+@kernel
 def by_zero(memory: int) -> int:
     s = kit.unpack(memory)
     return pull(s, 1 // s.rewards)
@@ -237,6 +257,20 @@ def test_a_forgotten_decorator_a_missing_return_and_wrong_numbers_are_said_in_a_
         policy_of("nothing", choose, setup=lambda self, metric, n_arms, support: None)(**MADE)
     with pytest.raises(TypeError, match=r"the kernel half cannot be compiled: argument number 2 of pull must be"):
         policy_of("halves", half)(**MADE).ask()
+
+
+@pytest.mark.parametrize(
+    ("choose", "what"),
+    [
+        (swapped, r"1 of pull must be s = unpack\(memory\)"),
+        (one_short, "2 of pull is missing"),
+        (one_more, "3 of pull is one too many"),
+        (by_name, "2 of pull must be given without its name"),
+    ],
+)
+def test_a_call_of_a_step_with_wrong_arguments_says_how_it_is_written(choose: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=rf"argument number {what}; write pull\(s, arm\)"):
+        policy_of(f"calls_{choose.__name__}", choose)(**MADE).ask()
 
 
 def test_a_division_by_0_names_the_policy_the_kernel_and_the_trial() -> None:

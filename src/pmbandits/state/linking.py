@@ -154,12 +154,22 @@ llvmlite.binding.add_symbol(_MAKE, cast(int, ctypes.cast(_compile_kernel_of_slot
 def _register_signature(function: Any, typed: Any) -> None:
     """Tell numba the one signature that a function has in kernels."""
 
-    name = getattr(function, "__name__", "a step")
+    name, known = getattr(function, "__name__", "a step"), list(inspect.signature(function).parameters)
 
-    def typer(*given: Any) -> Any:
-        for number, (wanted, found) in enumerate(zip(typed.args, given, strict=False), start=1):
+    def wrong(number: int, what: str) -> TypingError:
+        return TypingError(f"{_OURS} number {number} of {name} {what}; write {name}({', '.join(known)}).")
+
+    def typer(*given: Any, **named: Any) -> Any:
+        if named:
+            raise wrong(len(given) + 1, "must be given without its name")
+        if len(given) != len(typed.args):
+            short = len(given) < len(typed.args)
+            raise wrong(min(len(given), len(typed.args)) + 1, "is missing" if short else "is one too many")
+        for number, (wanted, found) in enumerate(zip(typed.args, given, strict=True), start=1):
+            if isinstance(wanted, StateType) != isinstance(found, StateType):
+                raise wrong(number, f"must {'' if isinstance(wanted, StateType) else 'not '}be s = unpack(memory)")
             if isinstance(wanted, types.Integer) and isinstance(found, types.Float):
-                raise TypingError(f"{_OURS} number {number} of {name} must be a whole number, not {found}.")
+                raise wrong(number, f"must be a whole number, not {found}")
         return typed
 
     names = (inspect.Parameter(f"_{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(len(typed.args)))
