@@ -97,6 +97,19 @@ def test_a_declared_range_does_not_widen_a_claim_about_rewards_as_they_were() ->
         assert declared.kind == plain.kind == "choose"
 
 
+def test_pseudo_rewards_of_zero_inflated_rewards_lie_beyond_the_largest_one() -> None:
+    """The variance with pseudo-rewards at the least reward of all arms and at 4 + (4 − 1), by hand."""
+    rewards = np.array([0.0] * 48 + [1.0, 4.0])
+    sample = Sample(50, np.array([0.0, 1.0, 4.0]), np.array([0.96, 0.02, 0.02]))
+    count = 0.5 * st.norm.ppf(0.975) ** 2
+    guard = Guard([(-2.0, 5.0)], [(-2.0, 5.0)], count, False)
+    one = mixture_utility_estimate(pmb.Mean(), np.ones(1), [sample], guard, None)
+    x = np.concatenate((rewards, (-2.0, 7.0)))
+    w = np.concatenate((np.ones(50), (count, count))) / (50 + 2 * count)
+    assert one.utility_spread().variance == pytest.approx(w @ (x - w @ x) ** 2 / 50)
+    assert one.value == pytest.approx(0.1)
+
+
 def test_the_variance_of_few_large_scores_has_few_degrees_of_freedom() -> None:
     rng = np.random.default_rng(1)
     data = {"normal": rng.normal(0.5, 1, 500), "rare": np.where(np.arange(50) < 5, rng.exponential(5, 50), 0.0)}

@@ -174,6 +174,24 @@ def survival_band_from_units(
     return clopper_pearson(share * effective, effective, failure)
 
 
+def estimate_reward_range(sample: Sample, declared: tuple[float, float] | None) -> tuple[float, float]:
+    """Between which numbers the rewards of an arm lie: as they were seen, or further out if they are zero-inflated.
+
+    If half of them or more are the same, the largest possible reward is as far above the largest one as this is above
+    the next: 2 x(n) − x(n − 1), and so below (Robson and Whitlock 1964). An end that was seen twice is taken for the
+    end. No estimate lies outside of a declared range.
+
+    >>> estimate_reward_range(Sample(5, np.array([0.0, 3.0, 7.0]), np.array([0.6, 0.2, 0.2])), None)
+    (0.0, 11.0)
+    """
+    x, once = sample.x, sample.p * sample.n < 1.5
+    low, high = float(x[0]), float(x[-1])
+    if x.size > 1 and float(sample.p.max()) >= 0.5:
+        low -= float(x[1] - x[0]) * bool(once[0])
+        high += float(x[-1] - x[-2]) * bool(once[-1])
+    return (low, high) if declared is None else (max(low, declared[0]), min(high, declared[1]))
+
+
 def limits_from_order_statistics(
     metric: Distortion,
     survival: SurvivalBands,

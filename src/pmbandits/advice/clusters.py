@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmbandits._validation import FloatArray
+from pmbandits.logs import Sample
 
 
 class Spread(NamedTuple):
@@ -106,3 +107,10 @@ class Clusters:
             diagonal @ diagonal + 2.0 * np.trace(middle @ (basis.T * diagonal) @ basis) + np.sum(gram * gram.T)
         )
         return Spread(float(total @ total), first**2 / second if second > 0.0 else 1.0)
+
+
+def n_rewards_or_units(samples: Sequence[Sample], arm: int, clusters: Clusters | None) -> int:
+    """The number of rewards of an arm, or of its units where there are any."""
+    if clusters is None:
+        return samples[arm].n
+    return int(np.unique(clusters.unit[clusters.arm == arm]).size)

@@ -36,12 +36,12 @@ from scipy.special import stdtrit
 from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import Bands
 from pmbandits.advice.checks import deciding_reward, has_infinite_slope_at_ends
+from pmbandits.advice.clusters import n_rewards_or_units
 from pmbandits.advice.problem import FEWEST_UNITS, N_CHOOSING_PARTS, Problem
 from pmbandits.advice.standard_errors import (
     Margin,
     UtilityEstimate,
     margins_over_arms,
-    n_rewards_or_units,
     unit_vector,
 )
 from pmbandits.arms import Bandit

@@ -10,13 +10,12 @@ from math import ceil, sqrt
 import numpy as np
 
 from pmbandits._validation import FloatArray
-from pmbandits.advice.clusters import Clusters
+from pmbandits.advice.clusters import Clusters, n_rewards_or_units
 from pmbandits.advice.standard_errors import (
     Guard,
     RewardRange,
     UtilityEstimate,
     mixture_utility_estimate,
-    n_rewards_or_units,
     pseudo_rewards_for,
 )
 from pmbandits.logs import N_PARTS, ArmLog, Log, Sample

@@ -13,6 +13,7 @@ import numpy as np
 from pmbandits import _validation
 from pmbandits.advice import checks
 from pmbandits.advice.bands import Bands, estimate_with_band
+from pmbandits.advice.clusters import n_rewards_or_units
 from pmbandits.advice.direction import is_loss_and_whether_assumed
 from pmbandits.advice.groups import AdviceByGroup, read_groups
 from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
@@ -23,7 +24,7 @@ from pmbandits.advice.result import Advice, AdviceTable, ArmAdvice, Sure, Verdic
 from pmbandits.advice.sample_size import n_more_rewards_needed
 from pmbandits.advice.segments import AdviceBySegment, advise_by_segment
 from pmbandits.advice.share_constraints import compute_evidence_constrained
-from pmbandits.advice.standard_errors import n_rewards_or_units, unit_vector
+from pmbandits.advice.standard_errors import unit_vector
 from pmbandits.constraints import Limits, Shares, limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import ReadSettings, read_log

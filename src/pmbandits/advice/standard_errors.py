@@ -8,9 +8,10 @@ all.
 once in a hundred, and without them its error would be zero. How many, and where, depends on what is claimed. For
 "surely", whatever the distributions are, they lie at the ends of the declared range. Where it is enough that rewards go
 on as they were seen, they lie at the ends of what the compared arms have shown. There are fewer then, unless the
-variance of an arm rests on a few rewards: n over the kurtosis of the scores says on how many. An arm whose rewards were
-all the same keeps the declared range and gets twice as many: an event that comes 3.7 times in n rounds is not seen with
-probability .025.
+variance of an arm rests on a few rewards: n over the kurtosis of the scores says on how many. Of zero-inflated rewards
+(half of them or more are the same) they lie further out, where Robson and Whitlock (1964) estimate the ends of the
+distribution, because the largest possible one was hardly seen. An arm whose rewards were all the same keeps the
+declared range and gets twice as many: an event that comes 3.7 times in n rounds is not seen with probability .025.
 
 *Degrees of freedom.* The variance is an estimate, too, and the less is known of it, the more it rests on a few rewards:
 that of n scores with kurtosis κ has 2n/(κ − 1) degrees of freedom. Those of several arms are put together by the rule
@@ -45,6 +46,7 @@ from pmbandits._validation import FloatArray
 from pmbandits.advice.bands import (
     SurvivalBands,
     clip_to_unit_interval,
+    estimate_reward_range,
     limits_from_order_statistics,
     tabulate_survival,
 )
@@ -165,11 +167,12 @@ class UtilityEstimate:
         clusters: Clusters | None,
     ) -> None:
         self.metric, self.samples, self.shares, self.clusters, self.guard = metric, samples, shares, clusters, guard
-        ends = min(low for low, _ in guard.ends), max(high for _, high in guard.ends)
-        self.ends = np.asarray(ends)
-        self.survival = (
-            _tabulate_single_survival(samples[0], ends) if len(samples) == 1 else tabulate_survival(samples, ends)
-        )
+        known = guard.ends if guard.declared else [None] * len(samples)
+        self.estimated_ranges = list(map(estimate_reward_range, samples, known))
+        lows, highs = zip(*guard.ends, *self.estimated_ranges, strict=True)
+        self.ends = float(min(lows)), float(max(highs))
+        alone = len(samples) == 1
+        self.survival = (_tabulate_single_survival if alone else tabulate_survival)(samples, self.ends)
         self.survival_floor = 0.5 / max(s.n for s in samples)
         self.value = self.survival.value(metric, shares)
         self.influence = self._influence_function(shares)
@@ -179,7 +182,7 @@ class UtilityEstimate:
         errors = np.array([s.error for s in self.samples])
         if not errors.any():
             return 0.0
-        full_range = tabulate_survival(self.samples, (float(self.ends[0]), float(self.ends[1])), errors)
+        full_range = tabulate_survival(self.samples, self.ends, errors)
         if minus_arm is None:
             low, high = full_range.value_bounds(self.metric, self.shares)
             return max(self.value - low, high - self.value, 0.0)
@@ -260,7 +263,8 @@ class UtilityEstimate:
         for i, (arm, unit) in enumerate(zip(arms, units, strict=True)):
             constant = self.samples[i].x.size == 1
             strict = guarded or constant
-            ends = self.guard.ends[i] if strict and self.guard.declared else seen
+            (low, high), mine = seen, self.estimated_ranges[i]
+            ends = self.guard.ends[i] if strict and self.guard.declared else (min(low, mine[0]), max(high, mine[1]))
             arm.at_ends = np.interp(ends, self.survival.points, scores[i])
             if unit is not arm and not strict:
                 arm.at_ends = np.array([unit.score.min(), unit.score.max()])
@@ -431,13 +435,6 @@ def mixture_utility_estimate(
     )
 
 
-def n_rewards_or_units(samples: Sequence[Sample], arm: int, clusters: Clusters | None) -> int:
-    """The number of rewards of an arm, or of its units where there are any."""
-    if clusters is None:
-        return samples[arm].n
-    return int(np.unique(clusters.unit[clusters.arm == arm]).size)
-
-
 def margin_between_mixtures(
     metric: Distortion,
     one: FloatArray,
@@ -487,8 +484,9 @@ def unit_vector(count: int, at: int) -> FloatArray:
     return out
 
 
-def _tabulate_single_survival(sample: Sample, ends: RewardRange) -> SurvivalBands:
+def _tabulate_single_survival(samples: Sequence[Sample], ends: RewardRange) -> SurvivalBands:
     """The survival curve of one sample on its own cells; faster than ``tabulate_survival``, as nothing is sorted."""
+    (sample,) = samples
     inside = sample.x[0] > ends[0], sample.x[-1] < ends[1]
     points = np.concatenate((ends[:1] if inside[0] else (), sample.x, ends[1:] if inside[1] else ()))
     above = 1.0 - np.cumsum(sample.p)
