@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pmbandits.logs.column_names import is_time_without_direction, may_name_reward, sounds_like_loss
+from pmbandits.logs.column_names import is_time_without_direction, may_name_reward, sounds_like_loss, unit_in_name
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_times_of_which_nobody_knows_whether_long_ones_are_better() -> None:
     unclear = ["days", "Hours", "minutes", "Process (h)", "hours worked", "time to relapse", "Stunden"]
     clear = ["delivery days", "survival time", "sales per day", "revenue (30 days)", "min temperature", "score", ""]
     assert [name for name in [*unclear, *clear] if is_time_without_direction(name)] == unclear
+
+
+def test_units_are_found_in_names_and_not_where_the_word_means_something_else() -> None:
+    found = {"dep_delay_min": "min", "revenue_eur": "€", "wait (s)": "s", "latency_ms": "ms", "Lieferzeit_Tage": "tage",
+             "waitMin": "min", "conversion_pct": "%", "response time [h]": "h"}  # fmt: skip
+    none = ["temp_min", "revenue_last_12_months", "score_s", "team_h", "pct", "eur_per_order", "orders"]
+    assert {name: unit_in_name(name) for name in found} == found
+    assert [unit_in_name(name) for name in none] == [""] * len(none)

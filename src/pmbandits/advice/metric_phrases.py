@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pmbandits.metrics.distortion import Distortion
+from pmbandits.metrics.families import VaR
 
 _PHRASES: dict[str, Callable[..., str]] = {
     "mean": lambda: "the plain average",
     "lower_cvar": lambda alpha: f"the average of the worst {_percent_text(alpha)}",
     "upper_cvar": lambda c: f"the average of the best {_percent_text(1.0 - c)}",
-    "var": lambda c: "the median" if c == 0.5 else f"the level that is reached in {_percent_text(1 - c)} of the cases",
+    "var": lambda c: (
+        "the median" if abs(c - 0.5) < 1e-6 else f"the level that is reached in {_percent_text(1 - c)} of the cases"
+    ),
     "dual_power": lambda s: f"the best of {s:g} tries, on average",
     "quadratic": lambda s: f"the average, and {_percent_text(s)} of the spread (Gini)",
     "gini_deviation": lambda: "the spread (Gini): half the average distance between two rewards",
@@ -52,6 +55,18 @@ def describe_metric(metric: Distortion, loss: bool = False) -> str:
         times = "" if abs(weight) == 1.0 else f"{abs(weight):.3g} times "
         said.append(f"{'less ' if weight < 0.0 else 'plus ' if said else ''}{times}{_describe_term(part)}")
     return ", ".join(said)
+
+
+def formula_text(metric: Distortion, loss: bool = False) -> str:
+    """The metric as a formula, as the user means it: of losses, which are negated inside, a quantile counts from above.
+
+    >>> from pmbandits.metrics import preferences
+    >>> formula_text(preferences("p95").of_losses(), loss=True)
+    'VaR(c=0.95)'
+    """
+    if loss and isinstance(metric, VaR):
+        return repr(VaR(round(1.0 - metric.c, 6)))
+    return repr(metric)
 
 
 def _describe_term(part: Any) -> str:

@@ -17,6 +17,7 @@ from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
+from pmbandits.advice.metric_phrases import formula_text
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Finding, Log
@@ -272,11 +273,8 @@ class Advice:
         return text.strip()
 
     def __repr__(self) -> str:
-        return (
-            f"Advice({self.metric!r}: {sentences.mixture_text(self.mixture)}, value={self.value:.4g}, "
-            f"gain={self.gain:.3g}, "
-            f"{self.decision.kind})"
-        )
+        what = f"{formula_text(self.metric, self.loss)}: {sentences.mixture_text(self.mixture)}"
+        return f"Advice({what}, value={self.value:.4g}, gain={self.gain:.3g}, {self.decision.kind})"
 
     def _repr_html_(self) -> str:
         from pmbandits.advice import report

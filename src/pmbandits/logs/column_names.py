@@ -81,6 +81,19 @@ _UNITS = frozenset(
     """€ $ £ ¥ ₹ % EUR USD GBP CHF ct k€ T€ ms s sec secs seconds min mins minutes h hrs hours days weeks months years
     mm cm m km g kg t l MB GB kWh °C points Minuten Stunden Tage Wochen Monate Jahre Punkte""".split()  # noqa: SIM905
 )
+_UNITS_OF_TIME = frozenset(
+    """ms s sec secs seconds min mins minutes h hrs hours days weeks months years sekunden minuten stunden tage wochen
+    monate jahre""".split()  # noqa: SIM905
+)
+_TIMED_WORDS = frozenset(
+    """time times delay delays latency late lateness duration overdue downtime overtime uptime survival tenure age wait
+    waiting""".split()  # noqa: SIM905
+)
+_GERMAN_TIME = re.compile(r"\w*(zeit(en)?|dauer|verspätung(en)?|verzögerung(en)?|verzug)")
+_UNITS_AS_WORDS = {
+    "eur": "€", "euro": "€", "euros": "€", "usd": "$", "gbp": "£", "chf": "CHF", "cents": "cents", "pct": "%",
+    "percent": "%", "prozent": "%", "kg": "kg", "km": "km", "cm": "cm", "mm": "mm", "kwh": "kWh", "mb": "MB",
+}  # fmt: skip
 
 
 def words_of_name(name: str) -> list[str]:
@@ -93,13 +106,24 @@ def words_of_name(name: str) -> list[str]:
 
 
 def unit_in_name(column: str) -> str:
-    """The unit that stands in brackets at the end of a column's name; empty if there is none.
+    """The unit in a column's name, in brackets or as its last word; empty if there is none.
+
+    A unit of time counts only beside a word that is measured in time: "temp_min" is no number of minutes.
 
     >>> unit_in_name("wait (min)"), unit_in_name("Erlös [€]"), unit_in_name("sales (net)"), unit_in_name("reward")
     ('min', '€', '', '')
+    >>> [unit_in_name(name) for name in ("dep_delay_min", "revenue_eur", "latency_ms", "temp_min", "revenue_12_months")]
+    ['min', '€', 'ms', '', '']
     """
     found = re.search(r"[(\[]([^()\[\]]+)[)\]]$", column.strip())
-    return found[1].strip() if found and found[1].strip() in _UNITS else ""
+    if found:
+        unit = found[1].strip()
+        return unit if unit in _UNITS else ""
+    *rest, last = words_of_name(column) or [""]
+    if last in _UNITS_OF_TIME:
+        timed = _TASKS | _TIMED_WORDS
+        return last if not rest or any(w in timed or _GERMAN_TIME.fullmatch(w) for w in rest) else ""
+    return _UNITS_AS_WORDS.get(last, "") if rest else ""
 
 
 def sounds_like_loss(column: str) -> bool:
