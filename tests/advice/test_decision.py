@@ -205,3 +205,19 @@ def test_more_data_is_never_a_handful_beside_many() -> None:
         a, b = rng.normal(0, 1, 200), rng.normal(0, 1, 200)
         more = pmb.advise({"a": a - a.mean(), "b": b - b.mean() + 0.19}).more
         assert all(count >= 20 for count in more.values())
+
+
+def test_the_pairs_of_arms_that_differ_are_named_where_the_best_is_not_settled() -> None:
+    rng = np.random.default_rng(3)
+    levels = {"a": 0.0, "b": 0.1, "c": 0.1, "d": -0.55, "e": -0.15}
+    data = {name: rng.normal(level, 1, 80) for name, level in levels.items()}
+    advice = pmb.advise(data)
+    names = sorted(data, key=lambda name: -data[name].mean())
+    pairs = [(one, two) for k, one in enumerate(names) for two in names[k + 1 :]]
+    p_values = [float(st.ttest_ind(data[one], data[two], equal_var=False).pvalue) for one, two in pairs]
+    order = sorted(range(len(pairs)), key=lambda k: p_values[k])
+    passed = [p_values[k] <= 0.05 / (len(pairs) - rank) for rank, k in enumerate(order)]
+    expected = {pairs[k] for rank, k in enumerate(order) if all(passed[: rank + 1])}
+    assert advice.decision.kind != "choose" and len(expected) > 1
+    assert set(advice.told_apart) == expected
+    assert "d is" in advice.reason and "among the others the data cannot tell" in advice.reason

@@ -78,7 +78,7 @@ class NextStep:
         preference"`` this one cannot tell the arms apart. ``"recent rows"``: rewards changed over time. ``"survival
         analysis"``: some times were still going on. ``"ask again"``: something about the table, such as units that
         repeat, was noticed, but not allowed for. Otherwise ``"not known"``.
-    rewards : how many more rewards of each arm would settle it in about 6 of 10 cases.
+    rewards : how many more rewards of each arm may settle it; a rough number, because the true lead is not known.
     or_more : whether it may take still more: then ``rewards`` are about 20 times as many as there are.
     arms : the arms that are the problem.
 

@@ -59,6 +59,7 @@ _CONCAVE_POINTS = 256  # points of an arm on which a mixture is chosen
 _SEARCH_POINTS = 64  # points of an arm where the best mixture is searched for (h neither concave nor convex)
 _MOST_ORACLE_ARMS = 500  # arms up to which the oracle looks at all of them
 _MOST_SEARCH_ARMS = 12  # arms among which it is searched for
+_MOST_ARMS_IN_PAIRS = 30  # arms of which all pairs are compared
 _MOST_PICKED = 64  # arms that are looked at for how much better than it is the best one looks
 _BOOTSTRAP_DRAWS = 2_000  # for the same
 
@@ -432,6 +433,23 @@ def utility_of_mixture(metric: Distortion, samples: Sequence[Sample], weights: F
         return metric.value(samples[used[0]].x, samples[used[0]].p)
     x = np.concatenate([samples[k].x for k in used])
     return metric.value(x, np.concatenate([weights[k] * samples[k].p for k in used]))
+
+
+def pairs_told_apart(metric: Distortion, problem: Problem, found: Evidence, alpha: float) -> list[tuple[int, int]]:
+    """All pairs of single arms (better, worse) that differ beyond chance, with Holm's rule over all compared pairs.
+
+    None are looked at if a mixture is best, if the metric jumps, or if there are too few or too many arms.
+    """
+    compared = [k for k in np.argsort(-found.arm_utilities).tolist() if k not in {*found.few, *found.left_out}]
+    if found.is_mixture or metric.jumps or not 2 < len(compared) <= _MOST_ARMS_IN_PAIRS:
+        return []
+    pairs, p_values = [], []
+    for place, k in enumerate(compared[:-1]):
+        alone, rivals = unit_vector(len(problem.samples), k), compared[place + 1 :]
+        for margin in margins_over_arms(metric, alone, problem.samples, problem.guard, rivals, problem.clusters):
+            pairs.append((k, margin.rival))
+            p_values.append(2.0 * margin.p_value)
+    return [pair for pair, yes in zip(pairs, holm_rejections(p_values, alpha).tolist(), strict=True) if yes]
 
 
 def holm_rejections(p_values: Sequence[float], alpha: float) -> NDArray[np.bool_]:

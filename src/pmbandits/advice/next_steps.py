@@ -42,7 +42,7 @@ def next_step_sentences(advice: Advice) -> str:
         if step.or_more:
             return f"With a difference this small you would need about {more}, or still more."
         rough = "the true difference is not known, so this is rough. Ask again then, not after every few rows"
-        return f"About {more} would settle it in about 6 of 10 cases; {rough}."
+        return f"About {more} may settle it; {rough}."
     if step.kind == "more of some arms" and not set(step.arms) & set(few):
         names = arm_list_text(advice, step.arms)
         outliers = [c for c in advice.decision.caveats if c.kind == "outlier" and c.arms == step.arms]

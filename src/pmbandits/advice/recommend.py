@@ -16,7 +16,7 @@ from pmbandits.advice.bands import Bands, estimate_with_band
 from pmbandits.advice.clusters import n_rewards_or_units
 from pmbandits.advice.direction import is_loss_and_whether_assumed
 from pmbandits.advice.groups import AdviceByGroup, read_groups
-from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections
+from pmbandits.advice.inference import Evidence, compute_evidence, holm_rejections, pairs_told_apart
 from pmbandits.advice.intervals import clip_to_metric_range, finite_or_nan, signed_interval
 from pmbandits.advice.problem import FEWEST_UNITS, Problem, make_problem, negated_support
 from pmbandits.advice.repro_call import call_to_repeat
@@ -357,6 +357,10 @@ def _build_advice(
         estimate = problem.utility_estimate(metric, evidence.weights)
         interval = finite_or_nan(estimate.limits_from_order_statistics(1.0 - shared.level))
     sign = _score_sign(shared, metric)
+    pairs: list[tuple[int, int]] = []
+    doubtful = tails or inconclusive or shared.drift or _is_table_doubtful(problem)
+    if sure == "unclear" and shared.constraints is None and not doubtful:
+        pairs = pairs_told_apart(metric, problem, evidence, (1.0 - shared.level) / shared.family)
     return Advice(
         metric=metric,
         names=names,
@@ -388,6 +392,7 @@ def _build_advice(
         drift=shared.drift,
         apart=shared.apart,
         serial=shared.serial,
+        told_apart=tuple((names[k], names[j]) for k, j in pairs),
         repeat=shared.repeat,
         log=log,
         estimates=_arm_estimates_with_bands(problem, bands.failure),
@@ -410,8 +415,13 @@ def _certainty_of_recommendation(shared: _Shared, metric: Distortion) -> Sure:
         and not checks.has_infinite_slope_at_ends(metric)
         and not checks.violates_moment_bound(problem.support, problem.samples)
     )
-    noticed = any(finding.kind in ("unreadable", "units", "part of the time") for finding in problem.log.findings)
-    return "surely" if known and not shared.drift and not noticed else "looks"
+    return "surely" if known and not shared.drift and not _is_table_doubtful(problem) else "looks"
+
+
+def _is_table_doubtful(problem: Problem) -> bool:
+    """Whether something was noticed about the table that is not allowed for."""
+    kinds = ("unreadable", "units", "part of the time", "censoring")
+    return any(finding.kind in kinds for finding in problem.log.findings)
 
 
 def _guaranteed_utility_bounds(shared: _Shared, evidence: Evidence, bands: Bands) -> tuple[float, float]:

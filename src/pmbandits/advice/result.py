@@ -75,8 +75,8 @@ class Advice:
     sure : ``"surely"`` (beyond chance), ``"looks"`` (beyond chance if no reward can lie outside of what was seen, or if
         rewards do not change over time) or ``"unclear"``.
     verdict : ``"real"`` (mixing beats every single arm), ``"looks real"``, ``"could be noise"`` or ``"single arm"``.
-    more : how many more rewards of each arm would settle the question in about 6 of 10 cases, at most about 20 times as
-        many as there are. Empty if it is settled, or if nothing can be said.
+    more : how many more rewards of each arm may settle the question (rough), at most about 20 times as many as there
+        are. Empty if it is settled, or if nothing can be said.
     arms : one :class:`~pmbandits.advice.result.ArmAdvice` for every arm: name, rewards, share, mean, utility.
     level : a verdict "surely" or "real" is wrong with probability at most 1 − level.
     family : how many preferences were tested at once; the verdicts allow for that.
@@ -88,6 +88,7 @@ class Advice:
     loss, direction_assumed : whether the numbers are losses, and whether that was assumed, from the column's name.
     apart, serial : arms that were not tried at the same time as the others, and whether rewards depend on those before
         them for too long. In both cases nothing can be concluded.
+    told_apart : if nothing is settled, the pairs of arms (better, worse) that differ beyond chance all the same.
     evidence : all numbers behind the verdict, with losses negated.
     repeat : how to get the same advice again.
     log : the rewards by arm, and what became of every row.
@@ -123,6 +124,7 @@ class Advice:
     drift: tuple[Drift, ...]
     apart: tuple[int, ...]
     serial: bool
+    told_apart: tuple[tuple[str, str], ...]
     repeat: str
     log: Log = field(repr=False)
     estimates: tuple[ArmEstimate, ...] = field(repr=False)

@@ -226,11 +226,15 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
         return f"That would be beyond chance. But mind: {advice.doubt.seen}"
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
-    beaten = [name for name in decision.beaten if name not in decision.open]
+    beaten, rivals = [name for name in decision.beaten if name not in decision.open], _arms_not_beaten_alone(advice)
+    if others := [pair for pair in advice.told_apart if pair[1] not in decision.beaten]:
+        chance = _chance_text(advice, rivals) if decision.kind == "cannot tell" else ""
+        are = "are" if len(beaten) > 1 else "is"
+        worse = f"{arm_list_text(advice, beaten)} {are} clearly worse." if beaten else ""
+        return " ".join(part for part in (chance, worse, _pairs_told_apart_text(advice, others)) if part)
     ahead = f"It is better than {arm_list_text(advice, beaten)} beyond chance. " if beaten else ""
     if len(advice.mixture) > 1:
         return f"{ahead}That this mixture is better than one {arm_noun(advice)} alone could be chance."
-    rivals = _arms_not_beaten_alone(advice)
     if decision.kind == "leads":
         return f"{ahead}But {arm_list_text(advice, rivals)} could still be as good."
     chance = _chance_text(advice, rivals)
@@ -238,6 +242,22 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
         return chance
     are = "are" if len(beaten) > 1 else "is"
     return f"{chance} {arm_list_text(advice, beaten)} {are} clearly worse; among the others the data cannot tell."
+
+
+def _pairs_told_apart_text(advice: Advice, pairs: Sequence[tuple[str, str]]) -> str:
+    """Which arms are worse than which others: those that are worse than most first."""
+    better_than: dict[str, list[str]] = {}
+    for better, worse in pairs:
+        better_than.setdefault(worse, []).append(better)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for worse in sorted(better_than, key=lambda name: -len(better_than[name])):
+        groups.setdefault(tuple(better_than[worse]), []).append(worse)
+    said = [
+        f"{arm_list_text(advice, worse)} {'are' if len(worse) > 1 else 'is'} worse than {arm_list_text(advice, better)}"
+        for better, worse in list(groups.items())[:3]
+    ]
+    said = [", ".join(said[:-1]), said[-1]] if len(said) > 1 else said
+    return f"Beyond chance, {', and '.join(said)}; among the others the data cannot tell."
 
 
 def _arms_not_beaten_alone(advice: Advice) -> list[str]:

@@ -9,7 +9,7 @@ once in a hundred, and without them its error would be zero. How many, and where
 "surely", whatever the distributions are, they lie at the ends of the declared range. Where it is enough that rewards go
 on as they were seen, they lie at the ends of what the compared arms have shown. There are fewer then, unless the
 variance of an arm rests on a few rewards: n over the kurtosis of the scores says on how many. Of zero-inflated rewards
-(half of them or more are the same) they lie further out, where Robson and Whitlock (1964) estimate the ends of the
+(half of them or more are the same) all lie further out, where Robson and Whitlock (1964) estimate the ends of the
 distribution, because the largest possible one was hardly seen. An arm whose rewards were all the same keeps the
 declared range and gets twice as many: an event that comes 3.7 times in n rounds is not seen with probability .025.
 
@@ -268,7 +268,8 @@ class UtilityEstimate:
             arm.at_ends = np.interp(ends, self.survival.points, scores[i])
             if unit is not arm and not strict:
                 arm.at_ends = np.array([unit.score.min(), unit.score.max()])
-            share = 2.0 if constant else 1.0 if guarded else unit.share_of_pseudo_rewards
+            all_of_them = guarded or mine != self.guard.seen[i]
+            share = 2.0 if constant else 1.0 if all_of_them else unit.share_of_pseudo_rewards
             counts.append(self.guard.pseudo_rewards * share)
         each = [arm.variance_and_third_moment(arm.n, count) for arm, count in zip(arms, counts, strict=True)]
         variance, third = (sum(moment[k] for moment in each) for k in (0, 1))
