@@ -105,6 +105,7 @@ QUICK = [
     Case("inverted_s", "finite 3", (2, 2), 40),
     Case("gini", "finite 5", (3, 3, 2), 200, batch=15),
     Case("wang", "binary", (2, 3, 3), 120, late=70, batch=5),
+    Case("gini", "binary", (2, 2, 3), 120, late=80),  # two arms of the late segment have paid 1 alone
 ]
 
 

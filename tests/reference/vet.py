@@ -66,7 +66,7 @@ def coin_kl(p: float, q: float) -> float:
 
 def kl_inf(values: Floats, shares: Floats, level: float, top: float) -> float:
     """max over 0 ≤ s ≤ 1 of E log(1 − s·(Φ − level)/(top − level)): where its slope is 0, by Brent's method."""
-    if shares @ values >= level:
+    if shares @ values >= level - 1e-13 * abs(level):  # equal but for rounding: nothing need change
         return 0.0
     if top <= level:
         return math.inf
