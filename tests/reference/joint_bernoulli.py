@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+PARTS = ((0.4, 4.0), (0.38, 32.0), (0.16, 256.0), (0.06, 4096.0))  # weights and ν
+
 
 def martingale(rewards: Sequence[int], p: float, weight_of_one: float) -> float:
     """M after these rewards: each part bets on the next reward as a mixture of coins would."""
-    parts = [(weight_of_one, None), (0.25, 0.0), (0.5, 16.0), (0.25, 512.0)]
-    total = 0.0
-    for weight, size in parts:
-        money, ones = (weight if size is None else (1 - weight_of_one) * weight), 0
-        if size is not None:
-            for n, x in enumerate(rewards):
-                chance = (ones + 0.5) / (n + 1) if size == 0.0 else (ones + size * p) / (n + size)
-                money *= chance / p if x else (1 - chance) / (1 - p)
-                ones += x
+    total = weight_of_one
+    for weight, size in PARTS:
+        money, ones = (1 - weight_of_one) * weight, 0
+        for n, x in enumerate(rewards):
+            chance = (ones + size * p) / (n + size)
+            money *= chance / p if x else (1 - chance) / (1 - p)
+            ones += x
         total += money
     return total
 
@@ -27,10 +27,7 @@ def martingale(rewards: Sequence[int], p: float, weight_of_one: float) -> float:
 def log_martingale_on_grid(ones: int, n: int, p: Any, weight_of_one: float) -> Any:
     """ln M at many chances, by sums of logarithms."""
     zeros, out = n - ones, [np.full(p.shape, math.log(weight_of_one)) if weight_of_one else np.full(p.shape, -np.inf)]
-    kt = sum(math.log((i + 0.5) / (i + 1)) for i in range(ones))
-    kt += sum(math.log((i + 0.5) / (ones + i + 1)) for i in range(zeros))
-    out.append(math.log(0.25 * (1 - weight_of_one)) + kt - ones * np.log(p) - zeros * np.log1p(-p))
-    for weight, size in ((0.5, 16.0), (0.25, 512.0)):
+    for weight, size in PARTS:
         total = np.full(p.shape, math.log(weight * (1 - weight_of_one)))
         total += sum((np.log1p(s / (size * p)) for s in range(ones)), start=np.zeros(p.shape))
         total += sum((np.log1p(s / (size * (1 - p))) for s in range(zeros)), start=np.zeros(p.shape))

@@ -8,7 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pmbandits._validation import FloatArray, IntArray
-from pmbandits.confidence._joint_bernoulli import TANGENTS, fill_tangents_of_all_arms, joint_bernoulli_bounds
+from pmbandits.confidence._joint_bernoulli import (
+    TANGENTS,
+    fill_tangents_of_all_arms,
+    joint_bernoulli_bounds,
+    martingale_weight_of_one,
+)
 
 
 class JointBounds(NamedTuple):
@@ -19,15 +24,6 @@ class JointBounds(NamedTuple):
     rival: float
     regret: float
     worst: FloatArray
-
-
-def martingale_weight_of_one(arms: int) -> float:
-    """The weight of the number 1 in each arm's martingale. Two arms that are unlike their rewards cost least with it.
-
-    >>> martingale_weight_of_one(10)
-    0.8
-    """
-    return max(0.2, 1.0 - 2.0 / arms) if arms > 1 else 0.0
 
 
 class JointChances:
@@ -47,7 +43,7 @@ class JointChances:
     >>> joint = JointChances(np.array([408, 162]), np.array([1020, 180]), delta=0.05)
     >>> found = joint.utility_and_regret_bounds(encode_metric(pmb.GiniDeviation()), np.array([0.8, 0.2]))
     >>> round(found.regret, 4)
-    0.0025
+    0.0023
     """
 
     def __init__(self, ones: IntArray, n_rewards: IntArray, delta: float, arms: int | None = None) -> None:

@@ -46,6 +46,7 @@ from pmbandits.confidence._joint_bernoulli import (
     TANGENTS,
     fill_tangents_of_all_arms,
     joint_bernoulli_bounds,
+    martingale_weight_of_one,
     tangent_cost_at,
 )
 from pmbandits.confidence._kl_bands import fill_kl_band
@@ -132,7 +133,7 @@ def set_information_gains(s: State) -> None:
     chances, costs, worst = np.empty((k, TANGENTS + 1)), np.empty((k, TANGENTS + 1)), np.empty(k)
     for i in range(k):  # ln 1/δ of an interval, from its radius
         each = min(each, s.n_rewards[i] * s.radius[i] - 0.5 * math.log(4.0 * s.n_rewards[i]))
-    rest, budget = max(0.2, 1.0 - 2.0 / k), max(each - math.log(k), 1.0)
+    rest, budget = martingale_weight_of_one(max(k, 2)), max(each - math.log(k), 1.0)
     fill_tangents_of_all_arms(
         s.counts[:, 1].copy(), s.n_rewards, rest, budget - (k - 1) * math.log(rest), chances, costs
     )
