@@ -83,8 +83,9 @@ class Corner(NamedTuple):
         below = np.cumsum(weights)
         at = int(np.searchsorted(below, (1.0 - self.place) * below[-1] * (1.0 - 1e-12)))
         q, share = float(x[min(at, x.size - 1)]), weights / below[-1]
-        tail = float(np.minimum(x, q) @ share) - self.place * q
-        return self.a * float(x @ share) + (self.b - self.a) * tail, q
+        # sums, because products of vectors would wake the threads of BLAS
+        tail = float((np.minimum(x, q) * share).sum()) - self.place * q
+        return self.a * float((x * share).sum()) + (self.b - self.a) * tail, q
 
 
 class RewardGroups(NamedTuple):
