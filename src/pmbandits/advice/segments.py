@@ -79,6 +79,7 @@ class _Columns:
     ) -> tuple[float, tuple[float, float], float]:
         """The held-out gain of plans, its interval, and the p-value of a gain of more than ``matters``."""
         guard = self.problem.guard.guard_of_reward_share((N_PARTS - N_CHOOSING_PARTS) / N_PARTS)
+        guard = replace(guard, zeros_are_rewards=False)
         margins: list[Margin] = []
         for one, two in self.problem.cross_fitting_splits():
             choosing, (samples, clusters) = self.problem.select_parts(one)[0], self.problem.select_parts(two)

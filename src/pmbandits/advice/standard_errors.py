@@ -79,6 +79,7 @@ class Guard:
     pseudo_rewards: float
     declared: bool
     alpha: float = 0.05
+    zeros_are_rewards: bool = True  # not if an arm has 0 in all segments but its own
 
     def select_arms(self, arms: Sequence[int]) -> Guard:
         """The guard of some arms."""
@@ -168,11 +169,11 @@ class UtilityEstimate:
     ) -> None:
         self.metric, self.samples, self.shares, self.clusters, self.guard = metric, samples, shares, clusters, guard
         known = guard.ends if guard.declared else [None] * len(samples)
-        self.estimated_ranges = list(map(estimate_reward_range, samples, known))
+        estimated = map(estimate_reward_range, samples, known)
+        self.estimated_ranges = list(estimated if guard.zeros_are_rewards else guard.seen)
         lows, highs = zip(*guard.ends, *self.estimated_ranges, strict=True)
         self.ends = float(min(lows)), float(max(highs))
-        alone = len(samples) == 1
-        self.survival = (_tabulate_single_survival if alone else tabulate_survival)(samples, self.ends)
+        self.survival = (_tabulate_single_survival if len(samples) == 1 else tabulate_survival)(samples, self.ends)
         self.survival_floor = 0.5 / max(s.n for s in samples)
         self.value = self.survival.value(metric, shares)
         self.influence = self._influence_function(shares)
