@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import pmbandits as pmb
-from pmbandits.logs import Log, ReadSettings, files, read_log, read_samples, summary
+from pmbandits.logs import Log, ReadSettings, files, log, read_log, read_samples, summary
 
 
 def same(one: Log, two: Log) -> None:
@@ -340,3 +341,50 @@ def test_no_answer_from_a_few_rows_if_most_numbers_are_written_in_another_way(tm
     with pytest.raises(ValueError, match=r"18 of 27 rows have .* '1,500' look like decimal commas \(or thousands\)"):
         read_log(path)
     assert read_log(path, settings=ReadSettings(thousands=",")).used == 27
+
+
+@pytest.mark.parametrize("kind", ["cell", "cell after some lines", "open quote"])
+def test_a_csv_with_an_endless_row_costs_little_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_BLOCK", 1 << 12)
+    size, file = 1 << 22, tmp_path / "endless.csv"
+    texts = {
+        "cell": "arm,reward\n" + "a" * size + ",1\n",
+        "cell after some lines": "arm,reward\n" + "a,1\n" * 50 + "a" * size + ",1\n",
+        "open quote": 'arm,reward\n"' + "x\n" * (size // 2),
+    }
+    file.write_text("arm,reward\na,1\n")
+    read_log(file)  # imports
+    file.write_text(texts[kind])
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="row of more than"):
+            read_log(file)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < size / 2
+
+
+def test_a_table_with_too_many_arms_or_columns_is_refused_in_a_sentence_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MOST_ARMS", 20)
+    monkeypatch.setattr(files, "MOST_COLUMNS", 20)
+    ids, wide, good = (tmp_path / f"{name}.csv" for name in ("ids", "wide", "good"))
+    ids.write_text("arm,reward\n" + "".join(f"a{k},1\n" for k in range(21)))
+    with pytest.raises(ValueError, match="more than 20 different arms, such as 'a0' and 'a1'.*ids.*--arm"):
+        read_log(ids)
+    good.write_text("arm,reward\n" + "".join(f"a{k},1\n" for k in range(20)))
+    assert len(read_log(good).arms) == 20
+    wide.write_text(",".join(f"c{k}" for k in range(21)) + "\n" + ",".join("1" * 21) + "\n")
+    with pytest.raises(ValueError, match="21 columns, more than the 20"):
+        read_log(wide)
+
+
+def test_a_header_that_is_longer_than_a_cell_may_be_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "wide.csv"
+    names = [f"column {k:0100d}" for k in range(2000)]  # 216 kB, which no other sign divides into cells
+    file.write_text("arm,reward," + ",".join(names) + "\n" + ("a,1," + ",".join("7" * 2000) + "\n") * 3)
+    assert files.read_header(file)[0][:2] == ["arm", "reward"]

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ _ROWS = 1 << 18  # rows of a piece
 _BLOCK = 1 << 20  # bytes of a piece of text
 _BLOCKS_DECODED = 64  # pieces that are looked at to find out how a file is encoded
 _XLSX_BASE_BYTES, _XLSX_BYTES_PER_FILE_BYTE = 1 << 22, 50  # what an Excel file may unpack to; a cell takes 4 of them
+MOST_COLUMNS = 5_000  # of a CSV file
 _HEADER_LINES = 24  # lines below the first that are looked at to find the names of the columns
 _BEGINS_AS_NUMBER = re.compile(r"[(+−-]?\s*[€$£]?\s*[+−-]?[.,]?\d")  # so do dates
 _GZIP = ".gz"
@@ -141,10 +142,7 @@ def _read_csv(collector: RewardCollector, path: Path, settings: ReadSettings) ->
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
         if "straddling" in str(error):
-            raise ValueError(
-                f"{path.name} has a row of more than {_BLOCK:,} bytes; is a quotation mark not closed? "
-                "Leave out columns of long texts."
-            ) from None
+            raise ValueError(_row_too_long_message(path)) from None
         if "Empty CSV" not in str(error):
             raise ValueError(f"cannot read {path.name}: {escape_control_characters(str(error))[:300]}.") from None
 
@@ -200,9 +198,7 @@ def open_csv(
 def read_header(path: Path) -> tuple[list[str], str, int]:
     """The names of the columns of a CSV file, its delimiter, and how many lines are above the names."""
     try:
-        with open_maybe_gzip(path) as handle:
-            raw = handle.readline(_BLOCK)
-            more = [handle.readline(_BLOCK) for _ in range(_HEADER_LINES)]
+        raw, *more = [*first_lines(path, _HEADER_LINES + 1), b""]
         code = text_encoding(path)
         lines = [raw.decode(code), *(line[:100_000].decode(code, errors="replace") for line in more if line)]
         lines[0] = lines[0].removeprefix("\ufeff")
@@ -210,11 +206,15 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV UTF-8.") from None
     except EOFError:
         raise ValueError(f"{path.name} is damaged: it ends too early; write it again, or give another file.") from None
-    if len(raw) == _BLOCK:
-        raise ValueError(f"the first line of {path.name} has more than {_BLOCK:,} letters; give a CSV with a header.")
+
+    def fields_of_line(line: str, sign: str) -> list[str]:
+        try:
+            return next(csv.reader([line], delimiter=sign), [])
+        except csv.Error:  # a cell is too long, so this is not the sign between cells
+            return [line]
 
     def fields(sign: str) -> list[list[str]]:
-        return [next(csv.reader([line], delimiter=sign), []) for line in lines]
+        return [fields_of_line(line, sign) for line in lines]
 
     def regularity(sign: str) -> tuple[int, int, int]:
         """How many cells are in lines of the usual width, how many such lines are at the end, and in the first line."""
@@ -226,7 +226,27 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
     delimiter = max(",;\t|", key=regularity)
     table = fields(delimiter)
     above = index_of_header_row(table)
+    if len(table[above]) > MOST_COLUMNS:
+        raise ValueError(
+            f"{path.name} has {len(table[above]):,} columns, more than the {MOST_COLUMNS:,} that are read; leave some out."
+        )
     return [name.strip() for name in table[above]], delimiter, above
+
+
+def first_lines(path: Path, count: int) -> list[bytes]:
+    """The first lines of a CSV file; raises an error if one of them is too long to be read."""
+    with open_maybe_gzip(path) as handle:
+        lines = list(islice(iter(partial(handle.readline, _BLOCK), b""), count))
+    if any(len(line) == _BLOCK for line in lines):
+        raise ValueError(_row_too_long_message(path))
+    return lines
+
+
+def _row_too_long_message(path: Path) -> str:
+    return (
+        f"{path.name} has a row of more than {_BLOCK:,} bytes; is a quotation mark not closed? Leave out columns of "
+        "long texts."
+    )
 
 
 def text_encoding(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pmbandits.logs.periods import mean_by_arm_and_period
 from pmbandits.logs.row_report import RewardCollector, RowReport
 from pmbandits.logs.summary import N_PARTS, RewardSummary
 
+MOST_ARMS = 5_000  # of a log; advice compares them in pairs
 _BUFFER_SIZE = 1 << 18  # rewards that are buffered before they are added to their arms
 # Orders in which rewards go to the parts.
 _PART_PERMUTATIONS = np.array(list(permutations(range(N_PARTS))), dtype=np.uint8)
@@ -180,6 +181,12 @@ class RandomPartsCollector(RewardCollector):
         self._units_and_times: list[UnitsAndTimes] = []
 
     def add_arm(self) -> None:
+        if len(self.summaries) == MOST_ARMS:
+            shown = " and ".join(repr(name) for name in islice(self.arm_indices, 2))
+            raise ValueError(
+                f"there are more than {MOST_ARMS:,} different arms, such as {shown[:100]}: that is probably a column of "
+                "ids, such as order numbers. Name the column of what was chosen with arm= (--arm in the command line)."
+            )
         self.summaries.append(RewardSummary())
 
     def keep_rewards(

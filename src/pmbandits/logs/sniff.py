@@ -28,6 +28,7 @@ from pmbandits.logs.column_names import (
 from pmbandits.logs.columns import ReadSettings, with_plain_minus
 from pmbandits.logs.files import (
     file_kind,
+    first_lines,
     open_maybe_gzip,
     open_parquet,
     open_sheet,
@@ -126,12 +127,9 @@ def sniff_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], reward: st
 
 def _csv_first_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
     header, delimiter, above = read_header(path)
-    with open_maybe_gzip(path) as handle:
-        lines = (
-            line[:100_000].decode(text_encoding(path), errors="replace")
-            for line in islice(handle, above, SNIFFED_ROWS + 1)
-        )
-        table = list(csv.reader(lines, delimiter=delimiter))
+    code = text_encoding(path)
+    lines = (line[:100_000].decode(code, errors="replace") for line in first_lines(path, SNIFFED_ROWS + 1)[above:])
+    table = list(csv.reader(lines, delimiter=delimiter))
     return header, [row for row in table[1:] if row]
 
 
