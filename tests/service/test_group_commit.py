@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -430,19 +431,19 @@ def test_large_requests_of_one_key_keep_no_other_waiting(
 
 @pytest.mark.parametrize("way", ["takes too long", "client hangs up", "one after the other"])
 def test_limits_are_worked_out_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    processes: list[asyncio.subprocess.Process] = []
+    processes: list[subprocess.Popen[bytes]] = []
     alive: list[int] = []
-    start = asyncio.create_subprocess_exec
+    start = subprocess.Popen
 
-    async def start_and_note(*given: Any, **named: Any) -> asyncio.subprocess.Process:
-        processes.append(await start(*given, **named))
+    def start_and_note(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        processes.append(start(*given, **named))
         alive.append(sum(one.returncode is None for one in processes))
         return processes[-1]
 
     with serving(tmp_path / "store.db") as served:
         served.post("", SHOP)
         monkeypatch.setattr(served.service, "settings", replace(served.service.settings, warm=True))
-        monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_note)
+        monkeypatch.setattr(subprocess, "Popen", start_and_note)
         seconds = 0.3 if way == "one after the other" else 1000
         monkeypatch.setattr(warmup, "_COMMAND", (sys.executable, "-c", f"import time; time.sleep({seconds})"))
         body = {"shares": "A >= 10%"}
@@ -466,7 +467,7 @@ def test_limits_are_worked_out_within_bounds(tmp_path: Path, monkeypatch: pytest
             served.wait(put_all())
             assert alive == [1, 1, 1]
         for process in processes:
-            served.wait(asyncio.wait_for(process.wait(), 10))
+            process.wait(10)
         assert processes
         assert served.get("/shop")["limits"] == ("A >= 10%" if way == "one after the other" else None)
 

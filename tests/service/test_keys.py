@@ -45,6 +45,7 @@ ROUTES: list[tuple[str, str, Any, str | None, str]] = [
     ("DELETE", "/v1/experiments/shop/unit?unit=nobody", None, "admin", "this"),
     ("POST", "/v1/experiments/shop/forget", {"seconds": 1e9}, "admin", "this"),
     ("POST", "/v1/experiments", {**SHOP, "policy": "none"}, "admin", "this"),
+    ("POST", "/v1/experiments", {"name": "shop", "nothing": 1}, "admin", "this"),
     ("POST", "/v1/import?name=shop", "no policy", "admin", "this"),
     ("GET", "/v1/experiments/shop", None, "read", "this"),
     ("GET", "/v1/experiments/shop/state", None, "read", "this"),

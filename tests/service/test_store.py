@@ -470,7 +470,12 @@ def test_a_reader_whose_disk_is_stuck_is_sent_away(tmp_path: Path, monkeypatch: 
         assert served.send("GET", "/v1/experiments/shop/state").status_code == 200
         monkeypatch.setattr(served.service.overdue_tickets, "oldest_open_ticket", lambda _: goes_on.wait(60))
         monkeypatch.setattr(served.service.key_cache, "_load_keys", lambda: goes_on.wait(60))
-        assert served.send("GET", "/v1/experiments/shop/state").status_code == 503
+
+        async def read_both() -> list[int]:  # the second one waits for its place
+            paths = [f"/v1/experiments/shop/{what}" for what in ("state", "history")]
+            return [one.status_code for one in await asyncio.gather(*map(served.client.get, paths))]
+
+        assert served.wait(asyncio.wait_for(read_both(), 20)) == [503, 503]
         goes_on.set()
 
 

@@ -105,6 +105,16 @@ def require_scope(scope: str) -> Any:
     return Depends(check)
 
 
+async def _require_admin_of_new_experiment(request: Request) -> keys.Key:
+    """The key of a request, if it may create the experiment that the body names, before the body is checked."""
+    key: keys.Key = request.scope["pmbandits.key"]
+    body = await request.json() if await request.body() else None
+    name = body.get("name") if isinstance(body, dict) else None
+    if isinstance(name, str) or "admin" not in key.scopes:
+        request.app.state.service.check_permission(key, "admin", name if isinstance(name, str) else None)
+    return key
+
+
 def _add_health_routes(app: FastAPI, service: Service) -> None:
     docs_page = cache(lambda: api_docs.api_docs_page(app.openapi()))
 
@@ -153,11 +163,11 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
         return {"experiments": shown}
 
     @app.post("/v1/experiments", tags=["experiments"], status_code=201, openapi_extra={"x-scope": "admin"})
-    async def create_experiment(body: NewExperiment, request: Request) -> Any:
+    async def create_experiment(
+        key: Annotated[keys.Key, Depends(_require_admin_of_new_experiment)], body: NewExperiment, request: Request
+    ) -> Any:
         """Begin an experiment."""
-        key: keys.Key = request.scope["pmbandits.key"]
         call_or_refuse_bad_input(partial(check_name, body.name))
-        service.check_permission(key, "admin", body.name)
         spec = body.model_dump(exclude={"name"})
         refuse_limits_too_long_to_read(body.shares)
         if body.play == RANDOMISED and body.shares is not None:
@@ -176,8 +186,8 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     async def import_policy(request: Request, name: Annotated[str, Query(max_length=100)]) -> Any:
         """Begin an experiment with a saved policy (the bytes of its file): it goes on exactly where that one was."""
         key: keys.Key = request.scope["pmbandits.key"]
-        call_or_refuse_bad_input(partial(check_name, name))
         service.check_permission(key, "admin", name)
+        call_or_refuse_bad_input(partial(check_name, name))
         content = await request.body()
         policy = await service.run_in_thread(
             partial(call_or_refuse_bad_input, lambda: replay.policy_from_bytes(content, MAX_IMPORT_MEMORY))

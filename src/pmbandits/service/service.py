@@ -170,10 +170,11 @@ class Service:
         """
 
         async def read() -> T:
-            return await self._wait_while_store_answers(await threads.start_work(key, experiment, work))
+            return await (await threads.start_work(key, experiment, work))
 
-        try:
-            return await asyncio.wait_for(read(), READ_SECONDS)
+        try:  # who waits for a place may wait for work that a stuck disk keeps
+            waiting = self._wait_while_store_answers(asyncio.ensure_future(read()))
+            return await asyncio.wait_for(waiting, READ_SECONDS)
         except TimeoutError:
             raise Unavailable(
                 f"this was not worked out within {READ_SECONDS:g} s: it is much, or others read, too; try again later."

@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ ROUNDS = 600
 COMPILE_TIMEOUT = 600.0  # seconds of compiling
 PLAY_SECONDS = 1.0  # that playing may take, when nothing is left to compile
 TRY_SECONDS = 5.0  # of computing in which limits are set twice, and in which code for them may be compiled
+_POLL_SECONDS = 0.02  # between two looks whether that process has ended
 _COMMAND = (sys.executable, "-m", "pmbandits.service.warmup")
 _warmed: set[str] = set()
 
@@ -111,20 +113,29 @@ async def warm_in_subprocess(spec: dict[str, Any], seconds: float = COMPILE_TIME
 
     Returns how that process ended: ``-SIGPROF`` if limits take too long to set, and None if it took more than some
     seconds. Then it is killed, and also if whoever wanted it goes away.
+
+    It is started by ``subprocess``, not by the event loop, which forks: to fork, a system copies the table of the whole
+    memory, and while a disk is stuck under a page of it that a thread writes to (SQLite's -shm file), all threads wait.
     """
-    no = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=asyncio.subprocess.PIPE, stdout=no, stderr=no)
-    assert process.stdin is not None
+    no_longer_wanted = threading.Event()
     try:
+        return await asyncio.to_thread(_warm_in_subprocess, spec, seconds, no_longer_wanted)
+    finally:
+        no_longer_wanted.set()
+
+
+def _warm_in_subprocess(spec: dict[str, Any], seconds: float, no_longer_wanted: threading.Event) -> int | None:
+    until, no = time.monotonic() + seconds, subprocess.DEVNULL
+    with subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=no, stderr=no) as process:
+        assert process.stdin is not None
         with suppress(ConnectionError):
             process.stdin.write(json.dumps(spec).encode() + b"\n")
-            await process.stdin.drain()
-        return await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            process.kill()
+            process.stdin.flush()
+        while process.poll() is None:
+            if time.monotonic() > until or no_longer_wanted.wait(_POLL_SECONDS):
+                process.kill()
+                return None
+        return process.returncode
 
 
 def end_with_parent() -> None:
