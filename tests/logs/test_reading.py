@@ -374,7 +374,7 @@ def test_a_table_with_too_many_arms_or_columns_is_refused_in_a_sentence_that_say
     monkeypatch.setattr(files, "MOST_COLUMNS", 20)
     ids, wide, good = (tmp_path / f"{name}.csv" for name in ("ids", "wide", "good"))
     ids.write_text("arm,reward\n" + "".join(f"a{k},1\n" for k in range(21)))
-    with pytest.raises(ValueError, match="more than 20 different arms, such as 'a0' and 'a1'.*ids.*--arm"):
+    with pytest.raises(ValueError, match=r"more than 20 different arms, such as 'a0' and 'a1'.*ids.*--arm"):
         read_log(ids)
     good.write_text("arm,reward\n" + "".join(f"a{k},1\n" for k in range(20)))
     assert len(read_log(good).arms) == 20
