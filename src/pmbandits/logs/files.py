@@ -228,7 +228,8 @@ def read_header(path: Path) -> tuple[list[str], str, int]:
     above = index_of_header_row(table)
     if len(table[above]) > MOST_COLUMNS:
         raise ValueError(
-            f"{path.name} has {len(table[above]):,} columns, more than the {MOST_COLUMNS:,} that are read; leave some out."
+            f"{path.name} has {len(table[above]):,} columns, more than the {MOST_COLUMNS:,} that are read; "
+            "leave some out."
         )
     return [name.strip() for name in table[above]], delimiter, above
 

@@ -184,8 +184,8 @@ class RandomPartsCollector(RewardCollector):
         if len(self.summaries) == MOST_ARMS:
             shown = " and ".join(repr(name) for name in islice(self.arm_indices, 2))
             raise ValueError(
-                f"there are more than {MOST_ARMS:,} different arms, such as {shown[:100]}: that is probably a column of "
-                "ids, such as order numbers. Name the column of what was chosen with arm= (--arm in the command line)."
+                f"there are more than {MOST_ARMS:,} different arms, such as {shown[:100]}: that is probably a column "
+                "of ids, such as order numbers. Name the column of what was chosen with --arm (arm= in Python)."
             )
         self.summaries.append(RewardSummary())
 
