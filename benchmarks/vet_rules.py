@@ -14,6 +14,15 @@ drawn from the generator with the seed (20261119, k), and its kind goes round:
 * ``rare``: 2 to 4 arms that pay mostly little, and rarely (.3 to 5 %) up to 1; PHT, Wang, upper CVaR, mean.
 * ``bins``: 2 to 6 Beta or truncated normal arms on 100 equal cells; Gini, Wang, PHT, mean, upper CVaR.
 
+``play FILE 1000 1240`` plays other kinds, all on 100 equal cells of [0, 1], which ask what is known about tails:
+
+* ``neither``: Beta or truncated normal arms; h is neither concave nor convex.
+* ``convex``: the same arms; lower CVaR, a Wang transform with a negative shift, mean less Gini.
+* ``light``: normal arms of one width (.04 to .1); concave h.
+* ``lottery``: narrow normal arms. Each but the first pays .9 to 1 in 1 to 10 % of the rounds, with a chance of ½.
+* ``humps``: arms of 2 to 4 narrow humps; concave h.
+* ``skewed``: Beta arms with one parameter of .3 to 1 and the other of 1 to 6; concave h.
+
 A rule earns its place if the geometric mean of the ratios of mean regrets, new ÷ old, over all problems is at most 1.
 Regrets below 1e-7 of the range count as that, so that next to nothing divided by next to nothing is 1.
 """
@@ -33,8 +42,16 @@ SEED = 20261119
 PROBLEMS = 400
 HORIZONS = (1_000, 10_000)
 KINDS = ("flat", "coins", "atoms", "rare", "bins")
-TRIALS = {"flat": 200, "coins": 200, "atoms": 24, "rare": 48, "bins": 12}
+TAIL_KINDS = ("neither", "convex", "light", "lottery", "humps", "skewed")
+FIRST_OF_TAILS = 1_000  # the number of the first problem of these kinds
+TRIALS = {"flat": 200, "coins": 200, "atoms": 24, "rare": 48, "bins": 12} | dict.fromkeys(TAIL_KINDS, 24)
 FLOOR = 1e-7
+
+
+def kind_of(number: int) -> str:
+    """The kind of the problem with this number."""
+    kinds = KINDS if number < FIRST_OF_TAILS else TAIL_KINDS
+    return kinds[number % len(kinds)]
 
 
 def metric_of(kind: str, rng: np.random.Generator) -> pmb.Distortion:
@@ -50,7 +67,14 @@ def metric_of(kind: str, rng: np.random.Generator) -> pmb.Distortion:
         "atoms": [*smooth, pmb.UpperCVaR(level), pmb.LowerCVaR(level), pmb.WangTransform(-level)],
         "rare": [pmb.PHT(0.5), pmb.PHT(level), pmb.WangRightTail(), pmb.UpperCVaR(level), pmb.Mean()],
         "bins": [pmb.GiniDeviation(), pmb.WangRightTail(), pmb.PHT(0.5), pmb.Mean(), pmb.UpperCVaR(level)],
-    }
+        "neither": [
+            pmb.InvertedS(0.3 + 2.0 * level),
+            pmb.InvertedS(0.3 + m) - m * pmb.Mean(),
+            pmb.TverskyKahneman(0.35 + m / 2),
+            pmb.InvertedS(0.3 + level) + m * pmb.GiniDeviation(),
+        ],
+        "convex": [pmb.LowerCVaR(level), pmb.WangTransform(-m), pmb.Mean() - level * pmb.GiniDeviation()],
+    } | {key: [*smooth, pmb.UpperCVaR(level)] for key in ("light", "lottery", "humps", "skewed")}
     return choices[kind][int(rng.integers(len(choices[kind])))]
 
 
@@ -68,6 +92,34 @@ def rare_arms(rng: np.random.Generator) -> pmb.Bandit:
     return on_grid(grid, np.array(arms))
 
 
+def rises_of_tails(kind: str, edges: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """The distribution functions of the arms of a problem about tails, at the edges of the cells."""
+    count, width = int(rng.integers(2, 6)), rng.uniform(0.04, 0.1)
+    rises = []
+    for i in range(count):
+        centre = rng.uniform(0.2, 0.8)
+        if kind == "light":
+            rise = st.norm(centre, width).cdf(edges)
+        elif kind == "lottery":
+            rise = st.norm(0.5 * centre, 0.3 * width).cdf(edges)
+            if i > 0 and rng.random() < 0.5:
+                share = float(np.exp(rng.uniform(np.log(0.01), np.log(0.1))))
+                rise = (1.0 - share) * rise + share * st.uniform(0.9, 0.1).cdf(edges)
+        elif kind == "humps":
+            size = int(rng.integers(2, 5))
+            places, shares = rng.uniform(0.05, 0.95, size), rng.dirichlet(np.ones(size))
+            rise = st.norm(places, 0.02).cdf(edges[:, None]) @ shares
+        elif kind == "skewed":
+            shape = rng.permutation([rng.uniform(0.3, 1.0), rng.uniform(1.0, 6.0)])
+            rise = st.beta(*shape).cdf(edges)
+        elif rng.random() < 0.5:
+            rise = st.beta(*rng.uniform(0.5, 5.0, 2)).cdf(edges)
+        else:
+            rise = st.norm(centre, 0.08).cdf(edges)
+        rises.append(np.asarray(rise))
+    return rises
+
+
 def on_grid(grid: np.ndarray, chances: np.ndarray) -> pmb.Bandit:
     """Arms with these chances, one row an arm, on points that the policy knows."""
     chances = np.where(chances < 1e-12, 0.0, chances)
@@ -78,7 +130,7 @@ def on_grid(grid: np.ndarray, chances: np.ndarray) -> pmb.Bandit:
 
 def problem(number: int) -> tuple[str, pmb.Distortion, pmb.Bandit]:
     """The kind, the metric and the arms of the problem with this number."""
-    kind, rng = KINDS[number % len(KINDS)], np.random.default_rng([SEED, number])
+    kind, rng = kind_of(number), np.random.default_rng([SEED, number])
     metric = metric_of(kind, rng)
     if kind in ("flat", "coins"):
         return kind, metric, pmb.Bandit.bernoulli(np.round(rng.uniform(0.02, 0.98, int(rng.integers(2, 7))), 4))
@@ -88,6 +140,9 @@ def problem(number: int) -> tuple[str, pmb.Distortion, pmb.Bandit]:
     if kind == "rare":
         return kind, metric, rare_arms(rng)
     edges, rows = np.linspace(0.0, 1.0, 101), []
+    if kind in TAIL_KINDS:
+        rows = [np.diff(rise) for rise in rises_of_tails(kind, edges, rng)]
+        return kind, metric, on_grid(0.5 * (edges[1:] + edges[:-1]), np.array(rows))
     for _ in range(int(rng.integers(2, 7))):
         shape = st.beta(*rng.uniform(0.5, 5.0, 2)) if rng.random() < 0.5 else st.norm(rng.uniform(0.2, 0.8), 0.08)
         rows.append(np.diff(shape.cdf(edges)))
@@ -98,7 +153,7 @@ def play(path: Path, first: int, last: int, kinds: tuple[str, ...]) -> None:
     """Mean regrets after both horizons, of all problems that the file does not have yet."""
     found = json.loads(path.read_text()) if path.is_file() else {}
     for number in range(first, last):
-        if KINDS[number % len(KINDS)] not in kinds or str(number) in found:
+        if kind_of(number) not in kinds or str(number) in found:
             continue
         kind, metric, bandit = problem(number)
         run = pmb.simulate(
@@ -113,8 +168,8 @@ def compare(old: Path, new: Path) -> None:
     """Geometric mean, least and largest ratio, new ÷ old, by kind and horizon."""
     before, after = json.loads(old.read_text()), json.loads(new.read_text())
     both = sorted(set(before) & set(after), key=int)
-    for kind in (*KINDS, "all"):
-        mine = [k for k in both if kind in ("all", KINDS[int(k) % len(KINDS)])]
+    for kind in (*KINDS, *TAIL_KINDS, "all"):
+        mine = [k for k in both if kind in ("all", kind_of(int(k)))]
         if not mine:
             continue
         ratio = np.array([np.add(after[k], FLOOR) / np.add(before[k], FLOOR) for k in mine])
@@ -132,7 +187,7 @@ def main() -> None:
         compare(Path(sys.argv[2]), Path(sys.argv[3]))
         return
     first, last = (int(x) for x in sys.argv[3:5]) if len(sys.argv) > 4 else (0, PROBLEMS)
-    play(Path(sys.argv[2]), first, last, tuple(sys.argv[5:]) or KINDS)
+    play(Path(sys.argv[2]), first, last, tuple(sys.argv[5:]) or (*KINDS, *TAIL_KINDS))
 
 
 if __name__ == "__main__":
