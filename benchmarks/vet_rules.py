@@ -23,6 +23,9 @@ drawn from the generator with the seed (20261119, k), and its kind goes round:
 * ``humps``: arms of 2 to 4 narrow humps; concave h.
 * ``skewed``: Beta arms with one parameter of .3 to 1 and the other of 1 to 6; concave h.
 
+``play FILE 2000 2240`` plays the last three with metrics of the other shapes: ``convex lottery`` (turned around, so
+that the rare rewards are 0 to .1), ``convex humps``, and so on.
+
 A rule earns its place if the geometric mean of the ratios of mean regrets, new ÷ old, over all problems is at most 1.
 Regrets below 1e-7 of the range count as that, so that next to nothing divided by next to nothing is 1.
 """
@@ -43,14 +46,18 @@ PROBLEMS = 400
 HORIZONS = (1_000, 10_000)
 KINDS = ("flat", "coins", "atoms", "rare", "bins")
 TAIL_KINDS = ("neither", "convex", "light", "lottery", "humps", "skewed")
-FIRST_OF_TAILS = 1_000  # the number of the first problem of these kinds
-TRIALS = {"flat": 200, "coins": 200, "atoms": 24, "rare": 48, "bins": 12} | dict.fromkeys(TAIL_KINDS, 24)
+OTHER_TAIL_KINDS = tuple(f"{shape} {kind}" for shape in ("convex", "neither") for kind in TAIL_KINDS[3:])
+ALL_KINDS = KINDS + TAIL_KINDS + OTHER_TAIL_KINDS
+FIRST_OF_TAILS, FIRST_OF_OTHERS = 1_000, 2_000  # the numbers of the first problems of these kinds
+TRIALS = {"flat": 200, "coins": 200, "atoms": 24, "rare": 48, "bins": 12} | dict.fromkeys(
+    TAIL_KINDS + OTHER_TAIL_KINDS, 24
+)
 FLOOR = 1e-7
 
 
 def kind_of(number: int) -> str:
     """The kind of the problem with this number."""
-    kinds = KINDS if number < FIRST_OF_TAILS else TAIL_KINDS
+    kinds = KINDS if number < FIRST_OF_TAILS else TAIL_KINDS if number < FIRST_OF_OTHERS else OTHER_TAIL_KINDS
     return kinds[number % len(kinds)]
 
 
@@ -75,7 +82,8 @@ def metric_of(kind: str, rng: np.random.Generator) -> pmb.Distortion:
         ],
         "convex": [pmb.LowerCVaR(level), pmb.WangTransform(-m), pmb.Mean() - level * pmb.GiniDeviation()],
     } | {key: [*smooth, pmb.UpperCVaR(level)] for key in ("light", "lottery", "humps", "skewed")}
-    return choices[kind][int(rng.integers(len(choices[kind])))]
+    mine = choices[kind if kind not in OTHER_TAIL_KINDS else kind.split()[0]]
+    return mine[int(rng.integers(len(mine)))]
 
 
 def rare_arms(rng: np.random.Generator) -> pmb.Bandit:
@@ -140,8 +148,10 @@ def problem(number: int) -> tuple[str, pmb.Distortion, pmb.Bandit]:
     if kind == "rare":
         return kind, metric, rare_arms(rng)
     edges, rows = np.linspace(0.0, 1.0, 101), []
-    if kind in TAIL_KINDS:
-        rows = [np.diff(rise) for rise in rises_of_tails(kind, edges, rng)]
+    if kind in TAIL_KINDS + OTHER_TAIL_KINDS:
+        rows = [np.diff(rise) for rise in rises_of_tails(kind.split()[-1], edges, rng)]
+        if kind == "convex lottery":
+            rows = [row[::-1] for row in rows]
         return kind, metric, on_grid(0.5 * (edges[1:] + edges[:-1]), np.array(rows))
     for _ in range(int(rng.integers(2, 7))):
         shape = st.beta(*rng.uniform(0.5, 5.0, 2)) if rng.random() < 0.5 else st.norm(rng.uniform(0.2, 0.8), 0.08)
@@ -168,7 +178,7 @@ def compare(old: Path, new: Path) -> None:
     """Geometric mean, least and largest ratio, new ÷ old, by kind and horizon."""
     before, after = json.loads(old.read_text()), json.loads(new.read_text())
     both = sorted(set(before) & set(after), key=int)
-    for kind in (*KINDS, *TAIL_KINDS, "all"):
+    for kind in (*ALL_KINDS, "all"):
         mine = [k for k in both if kind in ("all", kind_of(int(k)))]
         if not mine:
             continue
@@ -177,7 +187,7 @@ def compare(old: Path, new: Path) -> None:
             one = ratio[:, column]
             middle, worst = np.exp(np.log(one).mean()), mine[int(one.argmax())]
             print(
-                f"{kind:6} T = {t:6,}: {len(mine):3} problems, {int((one != 1.0).sum())} differ, geometric mean "
+                f"{kind:15} T = {t:6,}: {len(mine):3} problems, {int((one != 1.0).sum())} differ, geometric mean "
                 f"{middle:.3f}, least {one.min():.2f}, largest {one.max():.2f} on problem {worst}"
             )
 
@@ -187,7 +197,7 @@ def main() -> None:
         compare(Path(sys.argv[2]), Path(sys.argv[3]))
         return
     first, last = (int(x) for x in sys.argv[3:5]) if len(sys.argv) > 4 else (0, PROBLEMS)
-    play(Path(sys.argv[2]), first, last, tuple(sys.argv[5:]) or (*KINDS, *TAIL_KINDS))
+    play(Path(sys.argv[2]), first, last, tuple(sys.argv[5:]) or ALL_KINDS)
 
 
 if __name__ == "__main__":
