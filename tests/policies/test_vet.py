@@ -51,6 +51,9 @@ def instance(support: str, n_arms: int, rounds: int, seed: int) -> tuple[Any, np
         atoms = np.round(np.sort(rng.uniform(-1.0, 2.0, int(support.split()[1]))), 3)
         chances = rng.dirichlet(np.full(atoms.size, 0.7), n_arms)
         return pmb.Finite(atoms), np.array([rng.choice(atoms, rounds, p=row) for row in chances])
+    if support == "interval 4":  # two values beside the ends: few enough for brute force, and tails may be light
+        values, chances = np.array([-0.5, 0.1, 0.8, 1.5]), rng.dirichlet(np.full(4, 2.0), n_arms)
+        return pmb.Interval(-0.5, 1.5), np.array([rng.choice(values, rounds, p=row) for row in chances])
     if support in ("interval", "binned"):
         shape = rng.uniform(0.5, 4.0, (2, n_arms, 1))
         return pmb.Interval(-0.5, 1.5), 2.0 * rng.beta(shape[0], shape[1], (n_arms, rounds)) - 0.5
@@ -149,6 +152,7 @@ QUICK = [
     *cases(NEITHER, ("binary",), 200, 1),
     Case("inverted_s", "finite 3", 2, 30),
     Case("difference", "finite 3", 3, 40),
+    Case("inverted_s", "interval 4", 3, 60),
     Case("flat", "binary", 5, 200),
     Case("flat", "finite 5", 3, 200),
     Case("gini", "interval", 3, 300, batch=20),

@@ -416,12 +416,16 @@ class Vet:
         far = kl_inf(values, shares, self.level, top) / self.caution
         if self.caution < 1.0:
             near = kl_inf(values, shares, self.level, self.max_influence_within(i, self.shrunk_std(i)))
-            if self.shape == "concave" and not isinstance(self.support, Real) and math.isfinite(near):
-                variance = float(values.var())
-                normal = 0.5 * (self.level - float(values.mean())) ** 2 / variance if variance > 0.0 else math.inf
-                near = max(near, min(5.0 / 3.0 * near, normal))
-            far = min(far, near)
+            far = min(far, self.with_light_tails(near, values, self.level - float(values.mean())))
         return far
+
+    def with_light_tails(self, far: float, values: Floats, lack: float) -> float:
+        """D up to two thirds more, if a normal distribution is that much further from a mean that is larger by lack."""
+        if self.caution == 1.0 or isinstance(self.support, Real) or not math.isfinite(far):
+            return far
+        variance = float(values.var())
+        normal = 0.5 * lack**2 / variance if variance > 0.0 else math.inf
+        return max(far, min(5.0 / 3.0 * far, normal))
 
     def kl_to_shift_mean(self, i: int) -> float:
         """½(d/σ)², with d the shift of a normal distribution around the arm's mean after which its mean of Φ is λ."""
@@ -473,8 +477,12 @@ class Vet:
             return min((coin_kl(p, float(q)) for q in (*good[good <= p][-1:], *good[good >= p][:1])), default=math.inf)
         distribution = np.array([(x == point).mean() for point in self.points])
         if type(self.h).__name__ == "LowerCVaR":
-            return lower_tail_to_be_worth(self.h.alpha, self.points, distribution, self.worth)
-        return kl_to_reach_utility(self.h, self.points, distribution, self.worth)
+            far = lower_tail_to_be_worth(self.h.alpha, self.points, distribution, self.worth)
+        else:
+            far = kl_to_reach_utility(self.h, self.points, distribution, self.worth)
+        above = survival(self.points, self.rewards[i])
+        values = np.interp(x, self.points, phi(self.h, self.points, above, 0.5 / self.t))
+        return self.with_light_tails(far, values, self.worth - utility(self.h, self.points, above))
 
     # ---- a round ----
     def decide(self) -> Decision:

@@ -295,12 +295,19 @@ class SegmentVet(vet.Vet):
     def kl_beside(self, i: int, rest: Floats) -> float:
         """The least relative entropy for the arm to be worth what is played, beside the weights of other segments."""
         laws = np.array([[(np.array(x) == point).mean() if x else 0.0 for point in self.points] for x in self.rewards])
-        given = laws[i], self.worth
+        given, weight = (laws[i], self.worth), self.p[self.segment_of[i]]
         if type(self.h).__name__ == "LowerCVaR":
-            return vet.lower_tail_to_be_worth(
-                self.h.alpha, self.points, *given, rest @ laws, self.p[self.segment_of[i]]
-            )
-        return vet.kl_to_reach_utility(self.h, self.points, *given, 6, rest @ laws, self.p[self.segment_of[i]])
+            far = vet.lower_tail_to_be_worth(self.h.alpha, self.points, *given, rest @ laws, weight)
+        else:
+            far = vet.kl_to_reach_utility(self.h, self.points, *given, 6, rest @ laws, weight)
+        pooled = rest @ self.above + weight * vet.survival(self.points, self.rewards[i])
+        slopes = vet.phi(self.h, self.points, pooled, 0.5 / self.t)
+        values = np.interp(self.rewards[i], self.points, slopes)
+        return self.with_light_tails(far, values, (self.worth - vet.utility(self.h, self.points, pooled)) / weight)
+
+    def with_light_tails(self, far: float, values: Floats, lack: float) -> float:
+        """With several segments only for concave h."""
+        return super().with_light_tails(far, values, lack) if self.shape == "concave" or self.n_segments == 1 else far
 
     def set_requirements_by_chord(self, i: int) -> None:
         s = self.segment_of[i]

@@ -21,6 +21,7 @@ from pmbandits.mixtures._kl_inf import (
     kl_inf_and_multiplier,
     kl_inf_dual_and_slope,
     kl_to_reach_utility,
+    pooled_share,
     range_of_means_with_utility,
 )
 from pmbandits.mixtures._segments import (
@@ -47,7 +48,7 @@ from pmbandits.state.numba_types import State, state
 LARGEST_KL = 1.0  # neither shape: D counts at most so much, since the search for the nearest change may miss it
 NORMAL_NODES = (0.0, 1.154405394739968, 2.366759410734541, 3.750439717725742)  # Gauss–Hermite, and their mirror images
 NORMAL_WEIGHTS = (0.4571428571428571, 0.480246357210026, 0.061514247935172, 0.001096537711945)
-LIGHT_TAIL_FACTOR = 5.0 / 3.0  # concave h: D counts up to so much more where a normal distribution would be further off
+LIGHT_TAIL_FACTOR = 5.0 / 3.0  # D counts up to so much more where a normal distribution would be that much further off
 FLAT = 1e-12  # slopes closer than this, relative, are equal
 ROUNDING = 1e-13  # a part of the largest utility that is rounding
 
@@ -296,8 +297,7 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
 
     It may change within the arm's own reach, or anywhere at 1/caution times the price. Both look for the largest value
     of the same function of ν, and anywhere means that ν must be smaller: so the second answer follows from the first.
-    Within reach and for concave h, tails are taken to be a little lighter than the worst that is possible: the answer
-    is up to two thirds more, if a normal distribution would be that much further away.
+    Within reach, tails are taken to be a little lighter than the worst that is possible: see :func:`light_tail_factor`.
     """
     share, place, used, level = s.row_weights[i], s.row_knots[i], s.row_size[i], required_slope(s, i)
     anywhere = max_reachable_influence(s, i)
@@ -313,11 +313,9 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
     )
     if least <= 0.0:
         return least
-    factor = 1.0
-    if s.bounded == 1 and s.metric_shape == CONCAVE:
-        factor = min(LIGHT_TAIL_FACTOR, 1.0 / s.caution)
-        if least < need and factor > 1.0:
-            least = max(least, min(kl_of_normal_shift(s, i, level), factor * least))
+    factor = light_tail_factor(s)
+    if least < need and factor > 1.0:
+        least = max(least, min(kl_of_normal_shift(s, i, s.phi, level), factor * least))
     if near >= anywhere:
         return least
     if least >= UNREACHABLE_KL:  # nothing within its reach is enough
@@ -332,15 +330,22 @@ def kl_to_required_slope(s: State, i: int, need: float) -> float:
     return min(least, value / s.caution) if slope >= 0.0 else least
 
 
-@step("state, int, float -> float", unpack)
-def kl_of_normal_shift(s: State, i: int, level: float) -> float:
+@step("state -> float", unpack)
+def light_tail_factor(s: State) -> float:
+    """How many times D may count where a normal distribution would be that much further away; 1 if tails may be any."""
+    assumed = s.bounded == 1 and (s.metric_shape == CONCAVE or s.n_segments <= 1)
+    return min(LIGHT_TAIL_FACTOR, 1.0 / s.caution) if assumed else 1.0
+
+
+@step("state, int, floats, float -> float", unpack)
+def kl_of_normal_shift(s: State, i: int, phi: FloatArray, level: float) -> float:
     """½d²/v: the relative entropy if Φ had a normal distribution, and only its mean moved by d to ``level``.
 
     v is the variance of Φ over the rewards of the arm.
     """
     mean, square = 0.0, 0.0
     for c in range(s.row_size[i]):
-        away = s.phi[s.row_knots[i, c]] - level
+        away = phi[s.row_knots[i, c]] - level
         mean += s.row_weights[i, c] * away
         square += s.row_weights[i, c] * away * away
     variance = square - mean * mean
@@ -412,6 +417,37 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
 
 @shared("state, int, float, floats, float, floats, float, float -> float", unpack)
 def kl_to_required_utility_beside(
+    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, demand: float, need: float
+) -> float:
+    """D of arm i with a weight, beside the rest, to reach the utility of what is played: tails are taken to be light.
+
+    The arguments are those of :func:`least_kl_to_required_utility`.
+    """
+    factor = light_tail_factor(s)
+    normal = kl_of_normal_to_required_utility(s, i, own, rest, weight) if factor > 1.0 else 0.0
+    if normal < need:  # then D alone must be as much
+        return least_kl_to_required_utility(s, i, own, rest, weight, other, demand, need)
+    least = least_kl_to_required_utility(s, i, own, rest, weight, other, demand, need / factor)
+    return max(least, min(normal, factor * least))
+
+
+@step("state, int, float, floats, float -> float", unpack)
+def kl_of_normal_to_required_utility(s: State, i: int, own: float, rest: FloatArray, weight: float) -> float:
+    """What D would be if Φ, taken where arm i is now, had a normal distribution, and U_h were linear."""
+    phi, slopes, mean = np.zeros(s.n_knots), np.empty(s.n_knots), 0.0
+    for c in range(s.n_knots - 1):
+        phi[c] = pooled_share(rest, weight, c, s.survival_rows[i, c])
+    fill_h_slopes_by_cell(s, phi, vet_slope_step(s), s.knot_scratch, slopes)
+    phi[0] = 0.0
+    for c in range(s.n_knots - 1):
+        phi[c + 1] = phi[c] + slopes[c]
+    for c in range(s.row_size[i]):
+        mean += s.row_weights[i, c] * phi[s.row_knots[i, c]]
+    return kl_of_normal_shift(s, i, phi, mean + (required_utility(s, i) - own) / weight)
+
+
+@shared("state, int, float, floats, float, floats, float, float -> float", unpack)
+def least_kl_to_required_utility(
     s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, demand: float, need: float
 ) -> float:
     """The least relative entropy for arm i with a weight, beside the rest, to reach the utility of what is played.

@@ -98,10 +98,12 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
 
     A change of an arm's distribution may put rewards where the arm has not been seen to reach: further than s·(√(2·log
     n) + 2/√n) from its mean, with s its standard deviation. Such a change is taken to be less plausible, and its D
-    counts 1/``caution`` times. For concave h, a change within reach counts up to two thirds more: D is then
-    max(D, min(5/3·D, N)), where N = ½·d²/v is what D would be for a normal distribution. Here d is the distance of the
-    mean of Φ from λ, and v the variance of Φ over the rewards. On 0/1 rewards and on 20 atoms or fewer nothing of this
-    kind is assumed.
+    counts 1/``caution`` times. A change within reach counts up to two thirds more: D is then max(D, min(5/3·D, N)),
+    where N = ½·d²/v is what D would be for a normal distribution. Here d is the distance of the mean of Φ from λ, and
+    v the variance of Φ over the rewards. For a change to a distribution with the utility of a, D counts up to two
+    thirds more in the same way: Φ is then taken at the arm's own distribution, and d is the utility that it lacks. On
+    0/1 rewards, on 20 atoms or fewer, and on ``Real`` rewards nothing of this kind is assumed; with several segments,
+    only for concave h.
 
     In each round the arm with the smallest index is pulled if that index is below the threshold. Otherwise the arm
     is pulled that is furthest behind b at the end of the window, or 100 rounds from now if that is sooner.
