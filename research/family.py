@@ -83,7 +83,11 @@ def run(context: Context) -> Outcome:
     """Play all cells that are not stored yet, and compare."""
     jobs = plan_jobs(quick=context.quick, seed=context.seed)
     found = play_all([job for job in jobs if job.horizons], context)
-    scores, notes = gather(jobs, found)
+    return outcome(*gather(jobs, found))
+
+
+def outcome(scores: Scores, notes: list[str]) -> Outcome:
+    """What is said and shown of all cells together."""
     return Outcome(
         name="family",
         title=TITLE,
@@ -140,7 +144,7 @@ def play_all(jobs: list[Job], context: Context) -> dict[tuple[str, str], Played]
     total = sum(job.seconds + 0.1 for job in jobs)
     missing = []
     for job in jobs:
-        stored = _read(job, context.folder)
+        stored = read_cell(job, context.folder)
         if stored is None:
             missing.append(job)
         else:
@@ -149,7 +153,8 @@ def play_all(jobs: list[Job], context: Context) -> dict[tuple[str, str], Played]
     stop = Event()
     with ThreadPoolExecutor(context.jobs or joblib.cpu_count()) as pool:
         going: dict[Future[Played], Job] = {
-            pool.submit(_play, job, context.folder, stop): job for job in sorted(missing, key=lambda job: -job.seconds)
+            pool.submit(play_cell, job, context.folder, stop): job
+            for job in sorted(missing, key=lambda job: -job.seconds)
         }
         try:
             for future, job in _as_completed(going):
@@ -175,7 +180,7 @@ class Stopped(Exception):
     """Another cell failed, or the user wants to stop."""
 
 
-def _play(job: Job, folder: Path, stop: Event) -> Played:
+def play_cell(job: Job, folder: Path, stop: Event) -> Played:
     """All trials of a cell, one set of arms after the other, and the file that keeps them."""
     instance, label = job.instance, job.player.label
     regret = {t: np.empty(len(job.trials)) for t in job.horizons}
@@ -210,7 +215,7 @@ def _regret_at(made: Run, label: str, t: int) -> FloatArray:
     return regret[:, int(np.flatnonzero(times == t)[0])]
 
 
-def _read(job: Job, folder: Path) -> Played | None:
+def read_cell(job: Job, folder: Path) -> Played | None:
     """A stored cell, if it is this one."""
     path = job.file(folder)
     try:
