@@ -102,6 +102,7 @@ QUICK = [
     Case("lower_cvar", "finite 11", (2, 2, 3), 120),
     Case("lower_cvar", "interval", (2, 2, 2), 90),
     Case("lower_cvar", "binned", (2, 3), 90),
+    Case("lower_cvar", "finite 5", (2, 3, 2), 160, 2, late=80),
     Case("inverted_s", "finite 3", (2, 2), 40),
     Case("gini", "finite 5", (3, 3, 2), 200, batch=15),
     Case("wang", "binary", (2, 3, 3), 120, late=70, batch=5),
@@ -148,6 +149,21 @@ def test_with_one_segment_it_is_vet_to_the_last_pull(metric: str, support: str, 
                 one.tell(*told, segment="all")
             waiting = []
     assert np.array_equal(one.mixture[0], plain.mixture)
+
+
+@pytest.mark.parametrize("metric", ["gini", "lower_cvar(0.5)"])
+@pytest.mark.parametrize("shares", ["A >= 20%", "A + B <= 50%", "all: A >= 20%; C <= 40%"])
+def test_with_one_segment_and_limits_it_is_vet_to_the_last_pull(metric: str, shares: str) -> None:
+    given: dict[str, Any] = {"names": ["A", "B", "C"], "support": pmb.Binary()}
+    plain = pmb.Vet(metric, shares=shares.replace("all: ", ""), **given)
+    one = pmb.Vet(metric, shares=shares, segments=["all"], **given)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        arm = plain.ask()
+        assert one.ask(segment="all") == arm
+        reward = float(rng.random() < (0.2, 0.5, 0.8)[arm])
+        plain.tell(arm, reward)
+        one.tell(arm, reward, segment="all")
 
 
 @pytest.mark.parametrize("metric", ["gini", "lower_cvar(0.5)"])

@@ -141,6 +141,8 @@ def constraints_for_kernels(found: Limits) -> KernelConstraints:
 
 def constraints_of_segments(found: Limits, segment_of: IntArray, n_segments: int) -> KernelConstraints:
     """What compiled code needs to keep these limits on the columns of a policy with segments."""
+    if n_segments == 1:  # limits within it and over everybody are the same
+        return constraints_for_kernels(found)
     count, polytope = len(found.names), found.polytope
     assert found.segment_of_limit is not None
     rows, bounds = polytope.inequalities
