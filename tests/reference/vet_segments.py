@@ -19,6 +19,7 @@ from tests.reference import vet
 from tests.reference.vet import Decision, Floats
 
 N_RIVALS = 12  # plans that are best for a lower CVaR, for as many thresholds
+HORIZON = 3.0  # plans are judged by what all will have had after so many times the rounds so far
 
 
 class SegmentVet(vet.Vet):
@@ -147,9 +148,18 @@ class SegmentVet(vet.Vet):
             out.append(a)
         return out
 
+    def ahead(self, plan: Floats) -> Floats:
+        """What all will have had after HORIZON times the rounds so far, if open segments follow a plan from now on."""
+        out = plan.copy()
+        for s in filter(self.is_open, range(self.n_segments)):
+            own = self.columns(s)
+            n = np.array([self.evidence(i) for i in own])
+            out[own] = (1.0 - 1.0 / HORIZON) * plan[own] + self.p[s] * n / n.sum() / HORIZON
+        return out
+
     def miss_of(self, a: Floats, e: float, goal: float, t: int) -> float:
         if self.shape == "convex" and not isinstance(self.support, Binary):
-            return (max(self.value(plan) for plan in self.plans()) - self.value(a)) / goal
+            return (max(self.value(self.ahead(x)) for x in self.plans()) - self.value(self.ahead(a))) / goal
         if self.shape == "concave":
             miss = self.gap(a, np.zeros(self.n_arms), e) if all(map(self.is_open, range(self.n_segments))) else math.inf
             if miss > goal:
@@ -239,7 +249,7 @@ class SegmentVet(vet.Vet):
         self.set_requirements_by_chord(i)
         s = self.segment_of[i]
         rest = np.where(self.segment_of == s, 0.0, self.a)
-        return min(self.kl_to_required_slope(i), 1.0, self.kl_beside(i, rest))
+        return min(self.kl_to_required_slope(i), 1.0, self.kl_beside(i, rest, self.p[s], self.worth))
 
     def coin_in_segment(self, i: int) -> float:
         """The nearest mean with which all together could have a better mean than what is played."""
@@ -283,19 +293,21 @@ class SegmentVet(vet.Vet):
         That is the one with the largest utility if the arm takes its place there, as the slopes at the plan say.
         """
         s, best, most = self.segment_of[i], self.a, -math.inf
+        weight, worth = (1.0 - 1.0 / HORIZON) * self.p[s], self.value(self.ahead(self.a))
         for plan in (self.a, *self.threshold_plans()):
-            own, slope = self.columns(s), self.slopes(plan, self.e)
-            promised = self.value(plan) + self.p[s] * slope[i] - plan[own] @ slope[own]
+            own, slope = self.columns(s), self.slopes(self.ahead(plan), self.e)
+            arm = own[np.argmax(plan[own])]
+            promised = self.value(self.ahead(plan)) + weight * (slope[i] - slope[arm])
             if promised > most + 1e-12 * max(1.0, abs(most)) or math.isinf(most):
                 best, most = plan, promised
-        rest = np.where(self.segment_of == s, 0.0, best)
-        value = self.value(rest + self.p[s] * np.eye(self.n_arms)[i])
-        return 0.0 if value >= self.worth - 1e-12 else self.kl_beside(i, rest)
+        rest = self.ahead(np.where(self.segment_of == s, 0.0, best))
+        value = self.value(rest + weight * np.eye(self.n_arms)[i])
+        return 0.0 if value >= worth - 1e-12 else self.kl_beside(i, rest, weight, worth)
 
-    def kl_beside(self, i: int, rest: Floats) -> float:
-        """The least relative entropy for the arm to be worth what is played, beside the weights of other segments."""
+    def kl_beside(self, i: int, rest: Floats, weight: float, worth: float) -> float:
+        """The least relative entropy for the arm with a weight to be worth so much, beside the rest."""
         laws = np.array([[(np.array(x) == point).mean() if x else 0.0 for point in self.points] for x in self.rewards])
-        given, weight = (laws[i], self.worth), self.p[self.segment_of[i]]
+        given = laws[i], worth
         if type(self.h).__name__ == "LowerCVaR":
             far = vet.lower_tail_to_be_worth(self.h.alpha, self.points, *given, rest @ laws, weight)
         else:
@@ -303,7 +315,7 @@ class SegmentVet(vet.Vet):
         pooled = rest @ self.above + weight * vet.survival(self.points, self.rewards[i])
         slopes = vet.phi(self.h, self.points, pooled, 0.5 / self.t)
         values = np.interp(self.rewards[i], self.points, slopes)
-        return self.with_light_tails(far, values, (self.worth - vet.utility(self.h, self.points, pooled)) / weight)
+        return self.with_light_tails(far, values, (worth - vet.utility(self.h, self.points, pooled)) / weight)
 
     def with_light_tails(self, far: float, values: Floats, lack: float) -> float:
         """With several segments only for concave h."""

@@ -403,7 +403,8 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
     """The least relative entropy for an arm alone (in its segment) to reach the utility of what is played."""
     if s.n_segments <= 1:
         nothing, played = np.empty(0), required_utility(s, i)
-        return kl_to_required_utility_beside(s, i, s.row_utility[i], nothing, 1.0, s.played_survival, played, need)
+        own, other = s.row_utility[i], s.played_survival
+        return kl_to_required_utility_beside(s, i, own, played, nothing, 1.0, other, played, need)
     start, end = columns_of_segment(s, s.segment_of[i])
     weight, cells = weight_of_columns(s, s.mix, start, end), s.n_knots - 1
     other, rest, pooled = np.zeros(s.n_knots), np.zeros(s.n_knots), np.empty(cells)
@@ -412,27 +413,28 @@ def kl_to_required_utility(s: State, i: int, need: float) -> float:
         rest[c] = max(s.played_survival[c] - weight * other[c], 0.0)
         pooled[c] = rest[c] + weight * s.survival_rows[i, c]
     own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
-    return kl_to_required_utility_beside(s, i, own, rest, weight, other, np.inf, need)
+    return kl_to_required_utility_beside(s, i, own, s.worth, rest, weight, other, np.inf, need)
 
 
-@shared("state, int, float, floats, float, floats, float, float -> float", unpack)
+@shared("state, int, float, float, floats, float, floats, float, float -> float", unpack)
 def kl_to_required_utility_beside(
-    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, demand: float, need: float
-) -> float:
-    """D of arm i with a weight, beside the rest, to reach the utility of what is played: tails are taken to be light.
+    s: State, i: int, own: float, goal: float, rest: FloatArray, weight: float, other: FloatArray, demand: float,
+    need: float,
+) -> float:  # fmt: skip
+    """D of arm i with a weight, beside the rest, to reach a utility, the goal: tails are taken to be light.
 
     The arguments are those of :func:`least_kl_to_required_utility`.
     """
     factor = light_tail_factor(s)
-    normal = kl_of_normal_to_required_utility(s, i, own, rest, weight) if factor > 1.0 else 0.0
+    normal = kl_of_normal_to_required_utility(s, i, goal - own, rest, weight) if factor > 1.0 else 0.0
     if normal < need:  # then D alone must be as much
-        return least_kl_to_required_utility(s, i, own, rest, weight, other, demand, need)
-    least = least_kl_to_required_utility(s, i, own, rest, weight, other, demand, need / factor)
+        return least_kl_to_required_utility(s, i, own, goal, rest, weight, other, demand, need)
+    least = least_kl_to_required_utility(s, i, own, goal, rest, weight, other, demand, need / factor)
     return max(least, min(normal, factor * least))
 
 
 @step("state, int, float, floats, float -> float", unpack)
-def kl_of_normal_to_required_utility(s: State, i: int, own: float, rest: FloatArray, weight: float) -> float:
+def kl_of_normal_to_required_utility(s: State, i: int, lack: float, rest: FloatArray, weight: float) -> float:
     """What D would be if Φ, taken where arm i is now, had a normal distribution, and U_h were linear."""
     phi, slopes, mean = np.zeros(s.n_knots), np.empty(s.n_knots), 0.0
     for c in range(s.n_knots - 1):
@@ -443,14 +445,15 @@ def kl_of_normal_to_required_utility(s: State, i: int, own: float, rest: FloatAr
         phi[c + 1] = phi[c] + slopes[c]
     for c in range(s.row_size[i]):
         mean += s.row_weights[i, c] * phi[s.row_knots[i, c]]
-    return kl_of_normal_shift(s, i, phi, mean + (required_utility(s, i) - own) / weight)
+    return kl_of_normal_shift(s, i, phi, mean + lack / weight)
 
 
-@shared("state, int, float, floats, float, floats, float, float -> float", unpack)
+@shared("state, int, float, float, floats, float, floats, float, float -> float", unpack)
 def least_kl_to_required_utility(
-    s: State, i: int, own: float, rest: FloatArray, weight: float, other: FloatArray, demand: float, need: float
-) -> float:
-    """The least relative entropy for arm i with a weight, beside the rest, to reach the utility of what is played.
+    s: State, i: int, own: float, goal: float, rest: FloatArray, weight: float, other: FloatArray, demand: float,
+    need: float,
+) -> float:  # fmt: skip
+    """The least relative entropy for arm i with a weight, beside the rest, to reach a utility, the goal.
 
     With the distribution that it has, that utility is ``own``. ``other`` is what is played in its place.
 
@@ -458,7 +461,7 @@ def least_kl_to_required_utility(
     remembered, from a little less than that if it is far enough from that too. It is not worked out again before the
     arm has new rewards, or less is asked of it, or more is needed. If ``demand`` is infinite, nothing is remembered.
     """
-    played, several = required_utility(s, i), s.n_segments > 1
+    several = s.n_segments > 1
     if (
         s.kl_inf_bound_n_rewards[i] == s.n_rewards[i]
         and demand >= s.kl_inf_bound_utility[i]
@@ -466,7 +469,6 @@ def least_kl_to_required_utility(
         and s.kl_inf_lower_bound[i] >= need
     ):
         return s.kl_inf_lower_bound[i]
-    goal = played
     if own >= goal:
         return 0.0
     divergence, s.kl_inf_start_knot[i] = search_kl_to_reach_utility(s, i, own, goal, rest, weight, other, need)

@@ -3,6 +3,9 @@
 Convex U_h is largest where each segment plays one arm. Because the segments are pooled, a plan can be better than
 another only if several segments change together. So besides the best plan, others are kept in sight: the best ones for
 a lower CVaR, for some thresholds z. There each segment plays the arm with the least E max(z − X, 0).
+
+What was played stays in the pool, and for convex h a half of one plan and a half of another are worth less than either.
+So the utility of a plan is that of everybody after ``HORIZON`` times the rounds so far, if it is played from now on.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pmbandits.state.linking import shared, step
 from pmbandits.state.numba_types import State
 
 N_RIVALS = 12  # thresholds for which the best plan is kept in sight
+HORIZON = 3.0  # a plan is judged by the utility of everybody after so many times the rounds so far
 MAX_PLAN_STEPS = 20  # of an ascent
 MIN_SIZE_TO_REMEMBER = 2000  # with fewer columns times rewards, what D was before says little, and costs little
 
@@ -43,11 +47,33 @@ def fill_plan_of_mix(s: State, weights: FloatArray, plan: IntArray) -> None:
 
 
 @step("state, floats, ints, floats -> none")
-def fill_plan_survival(s: State, weights: FloatArray, plan: IntArray, above: FloatArray) -> None:
-    """The survival of everybody if open segments follow a plan and others do as in ``s.mix``, into ``above``."""
+def move_weights_to_past(s: State, weights: FloatArray, plan: IntArray, past: FloatArray) -> None:
+    """Split the weights of open segments: 1/``HORIZON`` was played, and its survival is put into ``past``.
+
+    The weights become those of what is to come.
+    """
+    cells, part, start = s.n_knots - 1, 1.0 / HORIZON, 0
+    for c in range(s.n_knots):
+        past[c] = 0.0
+    while start < s.n_arms:
+        end, segment, total = end_of_segment(s.segment_of, start, s.n_arms), s.segment_of[start], 0.0
+        if plan[segment] >= 0:
+            for i in range(start, end):
+                total += n_pulls_or_rewards(s, i)
+            for i in range(start, end):
+                weight = part * weights[segment] * n_pulls_or_rewards(s, i) / total
+                for c in range(cells):
+                    past[c] += weight * s.survival_rows[i, c]
+            weights[segment] *= 1.0 - part
+        start = end
+
+
+@step("state, floats, ints, floats, floats -> none")
+def fill_plan_survival(s: State, weights: FloatArray, plan: IntArray, past: FloatArray, above: FloatArray) -> None:
+    """The survival of everybody if open segments now follow a plan and others do as in ``s.mix``, into ``above``."""
     cells = s.n_knots - 1
     for c in range(s.n_knots):
-        above[c] = 0.0
+        above[c] = past[c]
     for i in range(s.n_arms):
         arm = plan[s.segment_of[i]]
         weight = s.mix[i] if arm < 0 else weights[s.segment_of[i]] if arm == i else 0.0
@@ -78,10 +104,11 @@ def fill_threshold_plans(s: State, plans: IntArray) -> None:
                 least[j, segment], plans[j + 1, segment] = short, i
 
 
-@shared("state, floats, ints, floats, float, bool -> float")
+@shared("state, floats, ints, floats, floats, float, bool -> float")
 def ascend_from_plan(
-    s: State, weights: FloatArray, plan: IntArray, above: FloatArray, slope_step: float, thorough: bool
-) -> float:
+    s: State, weights: FloatArray, plan: IntArray, past: FloatArray, above: FloatArray, slope_step: float,
+    thorough: bool,
+) -> float:  # fmt: skip
     """Improve a plan in place, and its survival; returns its utility.
 
     All segments go to the arm of the greatest slope, while that helps. If ``thorough``, each arm is then tried in the
@@ -104,7 +131,7 @@ def ascend_from_plan(
                     new[segment], own[segment], changed = i, slope, True
         if not changed:
             break
-        fill_plan_survival(s, weights, new, there)
+        fill_plan_survival(s, weights, new, past, there)
         value = utility_of_survival(s.h, s.knots, there, s.n_knots)
         if value <= best + small:
             break
@@ -138,8 +165,11 @@ def set_mix_to_best_plan(s: State, slope_step: float, plans: IntArray) -> int:
     The first row of ``plans`` gets that plan, the others its rivals. An ascent begins at what is played and at the best
     rival; after 10 % more rewards at all rivals, and is then thorough.
     """
-    weights, trial, above = np.empty(s.n_segments), np.empty(s.n_segments, np.int64), np.empty(s.n_knots)
+    weights, trial = np.empty(s.n_segments), np.empty(s.n_segments, np.int64)
+    past, above = np.empty(s.n_knots), np.empty(s.n_knots)
     fill_plan_of_mix(s, weights, plans[0])
+    totals = weights.copy()
+    move_weights_to_past(s, weights, plans[0], past)
     fill_threshold_plans(s, plans)
     thorough = s.rewards >= s.next_multistart_at
     if thorough:
@@ -155,19 +185,19 @@ def set_mix_to_best_plan(s: State, slope_step: float, plans: IntArray) -> int:
         if not known:
             for segment in range(s.n_segments):
                 plans[used, segment] = plans[j, segment]
-            fill_plan_survival(s, weights, plans[used], above)
+            fill_plan_survival(s, weights, plans[used], past, above)
             value = utility_of_survival(s.h, s.knots, above, s.n_knots)
             if value > best_of_rivals:
                 best_rival, best_of_rivals = used, value
             used += 1
-    fill_plan_survival(s, weights, plans[0], above)
-    best = ascend_from_plan(s, weights, plans[0], above, slope_step, thorough)
+    fill_plan_survival(s, weights, plans[0], past, above)
+    best = ascend_from_plan(s, weights, plans[0], past, above, slope_step, thorough)
     for j in range(1, used):
         if thorough or j == best_rival:
             for segment in range(s.n_segments):
                 trial[segment] = plans[j, segment]
-            fill_plan_survival(s, weights, trial, above)
-            value = ascend_from_plan(s, weights, trial, above, slope_step, thorough)
+            fill_plan_survival(s, weights, trial, past, above)
+            value = ascend_from_plan(s, weights, trial, past, above, slope_step, thorough)
             if value > best + TIE * max(1.0, abs(best)):
                 best = value
                 for segment in range(s.n_segments):
@@ -175,25 +205,28 @@ def set_mix_to_best_plan(s: State, slope_step: float, plans: IntArray) -> int:
     for i in range(s.n_arms):
         segment = s.segment_of[i]
         if plans[0, segment] >= 0:
-            s.mix[i] = weights[segment] if plans[0, segment] == i else 0.0
+            s.mix[i] = totals[segment] if plans[0, segment] == i else 0.0
     return used
 
 
 @shared("state, table of ints, int -> none", unpack)
 def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
-    """Update the index of each arm left out: D is to the utility of what is played, in the plan that suits it best.
+    """Update the index of each arm left out: D is to the utility of the best plan, in the plan that suits it best.
 
     That is the plan, of the best one and its rivals, that has the largest utility with the arm in its place, as the
     slopes at the plan say. What they ask of the arm, relative to the largest Φ, is how D is remembered.
     """
     cells, k, slope_step = s.n_knots - 1, s.n_arms, vet_slope_step(s)
     weights, arms = np.empty(s.n_segments), np.empty(s.n_segments, np.int64)
-    fill_plan_of_mix(s, weights, arms)
     survivals, pooled, rest = np.empty((n_plans, s.n_knots)), np.zeros(s.n_knots), np.empty(s.n_knots)
+    past, worth = np.empty(s.n_knots), 0.0
+    fill_plan_of_mix(s, weights, arms)
+    move_weights_to_past(s, weights, arms, past)
     best, plan, demand = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k)
     for j in range(n_plans):
-        fill_plan_survival(s, weights, plans[j], survivals[j])
+        fill_plan_survival(s, weights, plans[j], past, survivals[j])
         value = utility_of_survival(s.h, s.knots, survivals[j], s.n_knots)
+        worth = value if j == 0 else worth
         fill_h_slopes_by_cell(s, survivals[j], slope_step, rest, pooled)
         phi, top = 0.0, 0.0
         for c in range(cells):
@@ -206,7 +239,7 @@ def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
                 promised = value + weight * (slope - slope_towards_arm(s, pooled, plans[j, segment]))
                 if promised > best[i] + TIE * max(1.0, abs(best[i])) or j == 0:
                     best[i], plan[i] = promised, j
-                    demand[i] = (s.worth - promised) / (weight * max(top - slope, 1e-300))
+                    demand[i] = (worth - promised) / (weight * max(top - slope, 1e-300))
     for i in range(k):
         n, segment = float(n_pulls_or_rewards(s, i)), s.segment_of[i]
         if s.left_out[i] == 0:
@@ -221,5 +254,5 @@ def update_indices_by_plans(s: State, plans: IntArray, n_plans: int) -> None:
         own = utility_of_survival(s.h, s.knots, pooled, s.n_knots)
         need = (s.threshold[segment] - math.log(n)) / n
         asked = min(max(demand[i], 0.0), 1e9) if k * s.rewards >= MIN_SIZE_TO_REMEMBER else np.inf
-        divergence = kl_to_required_utility_beside(s, i, own, rest, weight, s.survival_rows[arm], asked, need)
+        divergence = kl_to_required_utility_beside(s, i, own, worth, rest, weight, s.survival_rows[arm], asked, need)
         s.vet_index[i] = n * divergence + math.log(n)

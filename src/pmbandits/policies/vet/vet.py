@@ -124,14 +124,17 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
       log(n/(m·K)), where n are its arrivals, K its arms, and m those in a. Φ is common to all.
     - The policy also looks when the window of the segment that arrives is over. New rewards and windows are a reason
       only after S/4 more rewards, for S segments.
-    - For convex h, a is a plan: one arm for each segment. D is the least relative entropy to a distribution with which
-      everybody together would have the utility of a, if the other segments do as in some plan. That is a or one of
-      twelve rivals: the best plans for a lower CVaR, each with another threshold. Of these it is the plan in which
-      the arm does best. So an arm is also tried if it would deserve a place only when other segments change as well.
-      For h of neither shape the others do as in a. On 0/1 rewards the others have their least or their largest mean.
+    - For convex h, a is a plan: one arm for each segment. A plan is judged by the utility of everybody after three
+      times the rounds so far, if it is played from now on. For half of one plan and half of another are worth less
+      than either, so a change must pay for what was played before. The price is that a plan may be kept although
+      another is a little better. D is the least relative entropy to a distribution with which everybody together
+      would by then have the utility of a, if the other segments do as in some plan. That is a or one of twelve
+      rivals: the best plans for a lower CVaR, each with another threshold. Of these it is the plan in which the arm
+      does best. So an arm is also tried if it would deserve a place only when other segments change as well. For h
+      of neither shape the others do as in a. On 0/1 rewards the others have their least or their largest mean.
     - In each round only arms of the segment that arrives are compared.
 
-    With one segment and no limits this is the same policy as without. Nothing is proved about it with segments. For
+    With one segment this is the same policy as without. Nothing is proved about it with segments. For
     concave h, optimistic Frank-Wolfe methods (Agrawal and Devanur 2014; Berthet and Perchet 2017) have vanishing
     regret, also with contexts (Do et al. 2023). They pull the arm with the largest optimistic slope at what was played
     so far.
