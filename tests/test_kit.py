@@ -15,6 +15,7 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits import kit
+from pmbandits.engine.registry import REGISTRY
 from pmbandits.kit import (
     Policy,
     Setup,
@@ -96,7 +97,7 @@ def test_every_name_of_the_kit_is_in_its_reference() -> None:
 
 
 def test_a_number_that_was_not_declared_is_refused_with_the_way_out() -> None:
-    class Forgetful(Policy, name="forgetful_of_test_kit", choose=choose, update=update):
+    class Forgetful(Policy, name="forgetful_of_test_kit", choose=choose_first, update=leave_as_it_is):
         def setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
             return Setup(numbers={"boost": 2.0})
 
@@ -107,7 +108,7 @@ def test_a_number_that_was_not_declared_is_refused_with_the_way_out() -> None:
 def test_two_policies_cannot_have_one_name() -> None:
     with pytest.raises(ValueError, match="'track' already"):
 
-        class Another(Policy, name="track", choose=choose, update=update):
+        class Another(Policy, name="track", choose=choose_first, update=leave_as_it_is):
             pass
 
 
@@ -240,7 +241,12 @@ def no_shares(memory: int) -> None:
     s.dirty = 0
 
 
-def policy_of(name: str, choose: Any, update: Any = update, unpack: Any = None, **methods: Any) -> Any:
+@kernel
+def leave_as_it_is(memory: int) -> None:
+    kit.unpack(memory).dirty = 0
+
+
+def policy_of(name: str, choose: Any, update: Any = leave_as_it_is, unpack: Any = None, **methods: Any) -> Any:
     body = {"setup": lambda self, metric, n_arms, support: Setup(), "__module__": __name__, **methods}
     return types.new_class(
         name, (Policy,), {"name": name, "choose": choose, "update": update, "unpack": unpack}, lambda d: d.update(body)
@@ -254,7 +260,7 @@ def test_a_forgotten_decorator_a_missing_return_and_wrong_numbers_are_said_in_a_
     with pytest.raises(TypeError, match=r"choose of bare is not compiled; write @kernel above def"):
         policy_of("bare", lambda memory: 0)
     with pytest.raises(TypeError, match=r"setup of nothing must end with return Setup\(...\), but it returned None"):
-        policy_of("nothing", choose, setup=lambda self, metric, n_arms, support: None)(**MADE)
+        policy_of("nothing", choose_first, setup=lambda self, metric, n_arms, support: None)(**MADE)
     with pytest.raises(TypeError, match=r"the kernel half cannot be compiled: argument number 2 of pull must be"):
         policy_of("halves", half)(**MADE).ask()
 
@@ -378,7 +384,7 @@ open_numbers = state(n=int, x=float, w=per_arm(float), c=per_arm(int))
 )
 def test_first_values_that_do_not_fit_are_refused(numbers: Any, error: type[Exception], fact: str) -> None:
     cls: Any = types.new_class(
-        "Numbers", (Policy,), {"choose": choose_first, "update": update, "unpack": open_numbers},
+        "Numbers", (Policy,), {"choose": choose_first, "update": leave_as_it_is, "unpack": open_numbers},
         lambda d: d.update(setup=lambda self, metric, n_arms, support: Setup(numbers=numbers)),
     )  # fmt: skip
     with pytest.raises(error, match=fact) as said:
@@ -434,6 +440,46 @@ def test_a_misspelt_keyword_of_the_class_names_the_nearest() -> None:
 
         class Misspelt(Policy, chose=None):
             pass
+
+
+@kernel
+def opens_through_helper(memory: int) -> int:
+    return choose(memory)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (
+            {"choose": choose},
+            r"choose of Wrong opens the memory with unpack, .* has no unpack=; .*unpack=unpack\)",
+        ),
+        ({"choose": opens_through_helper}, "choose of Wrong opens the memory with unpack"),
+        ({"update": update}, "update of Wrong opens the memory with unpack"),
+        ({"unpack": state(right=int), "choose": choose}, "names other numbers than the unpack= of the class does"),
+        ({"update": None}, "Wrong has choose, but no update; give its class update="),
+        ({"choose": None}, "Wrong does not say which arm is pulled; give its class choose= and update=, or index="),
+    ],
+)
+def test_a_class_whose_kernels_do_not_fit_it_is_refused(given: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=what) as caught:
+        policy_of("Wrong", **{"choose": half, **given})
+    assert one_sentence(caught.value)
+    assert "Wrong" not in REGISTRY
+
+
+def test_a_nameless_class_without_kernels_says_what_is_missing() -> None:
+    class Nameless(Policy):
+        def setup(self, metric: Any, n_arms: int, support: Any) -> Setup:
+            return Setup()
+
+    with pytest.raises(TypeError, match="Nameless does not say which arm is pulled"):
+        Nameless(**MADE)
+
+
+def test_a_subclass_keeps_the_unpack_that_it_inherits() -> None:
+    made = types.new_class("InThreesAgain", (InThrees,), {"update": update})
+    assert made(**MADE).ask(4).tolist() == InThrees(**MADE).ask(4).tolist()
 
 
 def test_random_numbers_of_numpy_are_refused_in_kernels() -> None:

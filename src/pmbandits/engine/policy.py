@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pmbandits import _validation
 from pmbandits.arms import check_arm_names
 from pmbandits.engine import share_constraints
 from pmbandits.engine.index_policy import kernels_of_index, set_mixture_to_largest_mean
+from pmbandits.engine.kernel_checks import other_opener_of, reaches_numpy_random
 from pmbandits.engine.options import MAX_ARMS, DeclaredOptions, check_detect, option, whole
 from pmbandits.engine.policy_file import Saving
 from pmbandits.engine.registry import REGISTRY
@@ -25,13 +24,6 @@ from pmbandits.segments import Segments
 from pmbandits.supports import Support
 
 _CLASS_KEYWORDS = ("name", "choose", "index", "update", "unpack", "choose_certifying", "uses_sets")
-
-
-def _reaches_numpy_random(function: Any) -> bool:
-    """Whether a function names numpy's random numbers."""
-    words, names = function.__code__.co_names, function.__globals__
-    used = [names.get(word) for word in words]
-    return np.random in used or ("random" in words and np in used)
 
 
 class Policy(Saving, DeclaredOptions):
@@ -142,7 +134,7 @@ class Policy(Saving, DeclaredOptions):
                     f"{role} of {cls.__name__} is not compiled; write @kernel above def "
                     f"{getattr(given, '__name__', role)}({arguments})."
                 )
-            if given is not None and _reaches_numpy_random(given.py_func):
+            if given is not None and reaches_numpy_random(given.py_func):
                 raise TypeError(
                     f"{role} of {cls.__name__} uses np.random, which does not follow the policy's seed. To repeat runs "
                     "take random_share(s), random_below(s, n), random_normal(s) and others of pmbandits.kit."
@@ -163,6 +155,7 @@ class Policy(Saving, DeclaredOptions):
             cls._own = unpack.own
         if uses_sets is not None:
             cls._uses_sets = uses_sets
+        cls._check_kernels(playable=name is not None or choose is not None)
         if name is not None:
             cls.name = name
         if "name" in cls.__dict__:
@@ -174,7 +167,31 @@ class Policy(Saving, DeclaredOptions):
                 )
             REGISTRY[cls.name] = cls
 
+    @classmethod
+    def _check_kernels(cls, playable: bool = True) -> None:
+        """Refuse a class that lacks a kernel, or whose kernels open the memory with numbers that it does not have."""
+        if playable and not hasattr(cls, "_choose"):
+            raise TypeError(
+                f"{cls.__name__} does not say which arm is pulled; give its class choose= and update=, or index=: "
+                f"class {cls.__name__}(Policy, name=..., choose=choose, update=update)."
+            )
+        if playable and not hasattr(cls, "_update"):
+            raise TypeError(
+                f"{cls.__name__} has choose, but no update; give its class update=, a kernel that writes the mixture "
+                "into s.mix, and sets s.dirty = 0."
+            )
+        for role in ("choose", "choose_certifying", "update"):
+            opener = other_opener_of(getattr(cls, f"_{role}", None), cls._own)
+            if opener is not None:
+                raise TypeError(
+                    f"{role} of {cls.__name__} opens the memory with {opener}, which names other numbers than "
+                    f"{'the unpack= of the class does' if cls._own else 'the class has, because it has no unpack='}; "
+                    f"write class {cls.__name__}(Policy, ..., unpack={opener}), with the same in all its kernels."
+                )
+
     def __init__(self, *positional: Any, **given: Any) -> None:
+        if not hasattr(self, "_choose"):
+            self._check_kernels()
         options = self._read_options(positional, given)
         metric, support, names, n_arms = (options.pop(key) for key in ("metric", "support", "names", "n_arms"))
         self.seed = options.pop("seed")
