@@ -247,3 +247,17 @@ def test_a_column_of_chances_is_named() -> None:
     found = [f for f in read_log(table).findings if f.kind == "propensities"]
     assert len(found) == 1 and "--propensity p" in found[0].change
     assert not [f for f in read_log(table.assign(p=5.0)).findings if f.kind == "propensities"]
+
+
+@pytest.mark.parametrize(("correlation", "found"), [(-0.6, True), (0.6, False)])
+def test_columns_that_move_against_each_other_are_not_independent(correlation: float, found: bool) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.multivariate_normal([0, 3], [[1, correlation], [correlation, 1]], 80)
+    table = pd.DataFrame({"week": np.arange(80), "A": values[:, 0], "B": values[:, 1]})
+    log = read_log(table, settings=ReadSettings(wide=["A", "B"]))
+    units = [finding for finding in log.findings if finding.kind == "units"]
+    assert bool(units) is found
+    if found:
+        rho = pd.Series(values[:, 0]).corr(pd.Series(values[:, 1]), method="spearman")
+        assert f"−{-rho:.2f}" in units[0].seen and "--unit week" in units[0].change
+    assert not read_log(table, settings=ReadSettings(wide=["A", "B"], unit="week")).findings

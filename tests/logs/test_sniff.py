@@ -66,9 +66,10 @@ def test_a_damaged_file_gets_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "arms", "dates", "sure", "decimal"),
     [
-        ("week,red,blue\n" + "".join(f"{k},{k % 3}.5,{k % 2}\n" for k in range(32, 42)), "red blue", "", False, "."),
+        ("week,red,blue\n" + "".join(f"{k},{k % 3}.5,{k % 2}\n" for k in range(32, 42)), "red blue", "", True, "."),
         ("when,red,blue\n2026-08-03,1,2\n2026-08-10,2,4\n", "red blue", "when", True, "."),
-        ("no,red,blue\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(9)), "red blue", "", False, "."),
+        ("no,red,blue\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(9)), "red blue", "", True, "."),
+        ("user,red,blue\n" + "".join(f"{k},{k % 3},{k % 2}\n" for k in range(9)), "red blue", "", False, "."),
         ("red;blue\n1,5;2\n0;3,25\n", "red blue", "", True, ","),
         ("when;red;blue\n03.08.2026;1,5;2\n10.08.2026;0;3,25\n", "red blue", "when", True, ","),
         ("red;blue\n1,500;2\n0;3\n", "red blue", "", True, "."),  # one and a half, or fifteen hundred

@@ -339,7 +339,7 @@ def test_bad_files_get_one_sentence_and_leave_nothing_behind(client: Client, tmp
 def test_columns_that_are_arms_can_be_chosen_and_counters_are_not_among_them(client: Client) -> None:
     rows = "".join(f"{week},{week % 3},{week % 5}\n" for week in range(30, 60))
     found = _drop(client, "weeks.csv", f"week,A,B\n{rows}".encode())
-    assert found["guess"]["wide"] and found["guess"]["arms"] == ["A", "B"] and found["read"] is None
+    assert found["guess"]["wide"] and found["guess"]["arms"] == ["A", "B"] and found["guess"]["sure"]
     asked = {"table": found["table"], "wide": ["A", "B"]}
     read = client.post("/read", json=asked).json()["read"]
     assert [arm["name"] for arm in read["arms"]] == ["A", "B"]

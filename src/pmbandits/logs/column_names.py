@@ -31,6 +31,11 @@ _NOT_REWARD_WORDS = UNIT_WORDS | frozenset(
     weight position rank age zip code lat lon latitude longitude number no nr flight distance ticket order invoice
     datum tag stunde woche monat jahr zeit alter plz nummer besuch runde auftrag rechnung""".split()  # noqa: SIM905
 )
+PERIOD_WORDS = frozenset(
+    """year quarter month week day hour date period calendar of the jahr quartal monat woche kw tag stunde
+    datum""".split()  # noqa: SIM905
+)
+COUNTER_WORDS = frozenset("id index idx row rows number no nr num lfd unnamed obs observation".split())  # noqa: SIM905
 EARLIER_WORDS = frozenset(
     """baseline before pre prior previous last initial start starting begin beginning old past target goal plan planned
     budget forecast expected predicted estimated vor vorher vorjahr anfang ziel soll""".split()  # noqa: SIM905

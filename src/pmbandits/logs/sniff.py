@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from pmbandits._validation import FloatArray, escape_control_characters
 from pmbandits.logs.column_names import (
     ARM_WORDS,
+    COUNTER_WORDS,
     EARLIER_WORDS,
     EVENT_WORDS,
     LIKELY_ARM_WORDS,
+    PERIOD_WORDS,
     REWARD_WORDS,
     SURVIVAL_WORDS,
     UNIT_WORDS,
@@ -182,8 +184,14 @@ class _Column:
 
     @property
     def names_rows(self) -> bool:
-        """Whether it has dates, or texts such as "Jan 2026" that all differ."""
-        return self.is_date or (not self.is_number and len(set(self.cells)) >= 0.95 * len(self.cells) > 0)
+        """Whether it has dates, numbers of weeks and the like, or texts such as "Jan 2026" that all differ."""
+        texts = not self.is_number and len(set(self.cells)) >= 0.95 * len(self.cells) > 0
+        return self.is_date or texts or (self.numbers_rows and bool(self.words_of_name & PERIOD_WORDS))
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether its whole numbers only count, and its name says no more than that: "week", "no", or nothing."""
+        return self.is_number and _are_ids(self.cells) and self.words_of_name <= PERIOD_WORDS | COUNTER_WORDS
 
     @property
     def has_repeated_texts(self) -> bool:
@@ -237,7 +245,7 @@ def _guess_columns(
         alike = _are_alike(values[:, ~is_total], any(c.names_rows for c in columns)) and all(
             measured <= c.words_of_name for c in arms
         )
-        sure = len(arms) > 1 and alike and all(c in (*arms, *totals) or c.names_rows for c in columns)
+        sure = len(arms) > 1 and alike and all(c in (*arms, *totals) or c.names_rows or c.numbers_rows for c in columns)
     else:
         sure = arm_sure and reward_sure
     said = [c for c in columns if reward_name is not None and c.name.strip().lower() == reward_name.strip().lower()]

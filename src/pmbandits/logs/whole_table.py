@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,12 +23,13 @@ from pmbandits.logs.files import (
     read_header,
 )
 from pmbandits.logs.findings import Finding, check_time_spans
+from pmbandits.logs.parse import parse_numbers
 from pmbandits.logs.periods import parse_times
 from pmbandits.logs.row_report import RewardCollector
 
 _LARGEST_FILE = 1 << 26  # bytes up to which rows are compared
 _LARGEST_FRAME = 200_000  # rows
-_FEWEST_ROWS = 20
+_FEWEST_ROWS, _MOST_ROWS_CORRELATED = 20, 100_000
 _FEWEST_UNITS, _ROWS_OF_A_UNIT = (
     5,
     1.2,
@@ -87,6 +89,7 @@ def check_whole_table(data: Any, settings: ReadSettings, dates: Sequence[str]) -
         return [
             *copies,
             *_check_units(header, table, settings),
+            *_check_opposite_columns(header, table, settings),
             *_check_times(header, table, settings, dates),
             *_check_propensities(header, table, settings),
         ]
@@ -123,6 +126,39 @@ def _check_units(header: list[str], table: Any, settings: ReadSettings) -> Itera
                 f"To allow for that: --unit {shlex.quote(name)} (unit={name!r} in Python).",
             )
             return
+
+
+def _check_opposite_columns(header: list[str], table: Any, settings: ReadSettings) -> Iterator[Finding]:
+    """A finding if two arms of a wide table move against each other: then their difference varies more than it seems.
+
+    Columns that move together do no harm: their difference varies less.
+    """
+    import pyarrow.compute as pc
+
+    if not settings.wide or settings.unit is not None or settings.time is not None:
+        return
+    arms = [k for k, name in enumerate(header) if settings.wide is True or name in settings.wide]
+    values = np.column_stack([parse_numbers(table.column(k).combine_chunks(), settings)[0] for k in arms])
+    values = values[np.isfinite(values).all(axis=1)][:_MOST_ROWS_CORRELATED]
+    if values.shape[0] < _FEWEST_ROWS or len(arms) < 2 or (np.ptp(values, axis=0) == 0.0).any():
+        return
+    ranks = values.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    rank_correlation = np.asarray(np.corrcoef(ranks, rowvar=False))
+    one, two = divmod(int(np.argmin(rank_correlation)), len(arms))
+    lowest = float(rank_correlation[one, two])
+    pairs = len(arms) * (len(arms) - 1) / 2
+    if lowest > -math.sqrt(2.0 * math.log(20.0 * pairs) / values.shape[0]):
+        return
+    rows = [k for k in range(len(header)) if k not in arms]
+    name = next((header[k] for k in rows if pc.count_distinct(table.column(k)).as_py() == table.num_rows), None)
+    option = f"--unit {shlex.quote(name or 'no')} (unit={name or 'no'!r} in Python)"
+    yield Finding(
+        "units",
+        f"In {f'rows of the same “{name}”' if name else 'the same row'}, {header[arms[one]]} is often high where "
+        f"{header[arms[two]]} is low (rank correlation −{-lowest:.2f}).",
+        "They were taken as independent, which makes verdicts too sure.",
+        f"To allow for that: {'' if name else 'number the rows in a column called no, and say '}{option}.",
+    )
 
 
 def _check_times(header: list[str], table: Any, settings: ReadSettings, dates: Sequence[str]) -> Iterator[Finding]:
