@@ -352,5 +352,13 @@ def test_propensities_weight_the_rows_as_in_advise(ask: Ask, tmp_path: Path) -> 
 
 
 def test_a_percentile_of_losses_is_at_their_large_end(ask: Ask) -> None:
-    assert pmb.metric(ask("/wish", said="p95", loss=True)["text"]) == pmb.preferences("p95").of_losses()
+    found = ask("/wish", said="p95", loss=True)
+    assert found["text"] == "var(0.05)" and found["parts"][0]["values"] == {"c": 0.05}
+    table = "arm,wait\n" + "".join(f"a,{k}\nb,{k + 5}\n" for k in range(1, 101))
+    number = _drop(ask, "waits.csv", table)["table"]
+    ask("/read", table=number, arm="arm", reward="wait", wide=False, loss=True)
+    worth = {arm["name"]: arm["worth"] for arm in ask("/look", table=number, metric=found["text"])["arms"]}
+    assert worth == {"a": 95.0, "b": 100.0}  # of 1 to 100, 95 % are at most 95
+    verdict = ask("/verdict", table=number, metric=found["text"])["advice"][0]
+    assert {arm["name"]: float(arm["score"]) for arm in verdict["arms"]} == worth
     assert ask("/wish", said="p95", loss=False)["text"] == "var(0.95)"

@@ -297,7 +297,7 @@ def opposite_tail_metric(metric: Distortion) -> str | None:
     if isinstance(metric, UpperCVaR):
         return repr(LowerCVaR(round(1.0 - metric.c, 12)))
     if isinstance(metric, VaR) and metric.c > 0.5:
-        return repr(VaR(round(1.0 - metric.c, 12)))
+        return repr(VaR(round(1.0 - metric.c, 8)))
     if isinstance(metric, WangTransform) and metric.shift > 0.0:
         return repr(WangTransform(-metric.shift))
     if isinstance(metric, (PHT, DualPower)):

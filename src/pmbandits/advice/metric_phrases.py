@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.families import VaR
 
 _PHRASES: dict[str, Callable[..., str]] = {
     "mean": lambda: "the plain average",
@@ -41,6 +40,12 @@ def describe_metric(metric: Distortion, loss: bool = False) -> str:
     >>> describe_metric(metric("mean - 0.5*gini"))
     'the plain average, less 0.5 times the spread (Gini): half the average distance between two rewards'
     """
+    if loss:  # a level of negated numbers
+        return _describe_gains_or_losses(metric, loss).replace("is reached in", "is not exceeded in")
+    return _describe_gains_or_losses(metric, loss)
+
+
+def _describe_gains_or_losses(metric: Distortion, loss: bool) -> str:
     terms = metric.terms
     if loss and float(metric(1.0)) != 0.0:
         terms = tuple((-weight if float(part(1.0)) == 0.0 else weight, part) for weight, part in terms)
@@ -55,18 +60,6 @@ def describe_metric(metric: Distortion, loss: bool = False) -> str:
         times = "" if abs(weight) == 1.0 else f"{abs(weight):.3g} times "
         said.append(f"{'less ' if weight < 0.0 else 'plus ' if said else ''}{times}{_describe_term(part)}")
     return ", ".join(said)
-
-
-def formula_text(metric: Distortion, loss: bool = False) -> str:
-    """The metric as a formula, as the user means it: of losses, which are negated inside, a quantile counts from above.
-
-    >>> from pmbandits.metrics import preferences
-    >>> formula_text(preferences("p95").of_losses(), loss=True)
-    'VaR(c=0.95)'
-    """
-    if loss and isinstance(metric, VaR):
-        return repr(VaR(round(1.0 - metric.c, 6)))
-    return repr(metric)
 
 
 def _describe_term(part: Any) -> str:

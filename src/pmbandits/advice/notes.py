@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmbandits.advice import checks
-from pmbandits.advice.metric_phrases import formula_text
 from pmbandits.advice.sentences import arm_list_text, arm_noun, number_format
+from pmbandits.metrics.catalogue import as_written
 from pmbandits.supports import Binary
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def method_notes(advice: Advice) -> Iterator[str]:
     yield from general_notes(advice)
     metric, found, written = advice.metric, advice.evidence, number_format(advice)
     if metric.name != "mean":
-        yield f"What you value, as a formula: {formula_text(metric, advice.loss)}."
+        of = " of the negated numbers, of which larger ones are better" if advice.loss else ""
+        yield f"What you value, as a formula: {as_written(metric)!r}{of}."
     lowest, highest = checks.score_limits_at_zero(advice.support, metric)
     if advice.support_assumed and (isfinite(lowest) or isfinite(highest)) and isfinite(advice.interval[0]):
         side = "below" if isfinite(lowest) else "above"

@@ -17,10 +17,10 @@ from pmbandits.advice.caveats import caveat_findings
 from pmbandits.advice.checks import Drift, HeavyTail
 from pmbandits.advice.decision import Decision, decide
 from pmbandits.advice.inference import TIE_TOLERANCE, Evidence
-from pmbandits.advice.metric_phrases import formula_text
 from pmbandits.constraints import Limits
 from pmbandits.estimates import ArmEstimate
 from pmbandits.logs import Finding, Log
+from pmbandits.metrics.catalogue import as_written
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.optimize.shadow_prices import ShadowPrice
 from pmbandits.supports import Support
@@ -275,13 +275,13 @@ class Advice:
         return text.strip()
 
     def __repr__(self) -> str:
-        what = f"{formula_text(self.metric, self.loss)}: {sentences.mixture_text(self.mixture)}"
+        what = f"{as_written(self.metric)!r}: {sentences.mixture_text(self.mixture)}"
         return f"Advice({what}, value={self.value:.4g}, gain={self.gain:.3g}, {self.decision.kind})"
 
     def _repr_html_(self) -> str:
         from pmbandits.advice import report
 
-        return _html.html_titled_block(repr(self.metric), report.html_body(self))
+        return _html.html_titled_block(repr(as_written(self.metric)), report.html_body(self))
 
     def rows(self) -> list[tuple[str, ...]]:
         """The mixture, if one is best, and the arms: name, rewards, average, score (if it differs), interval, share."""
@@ -471,6 +471,6 @@ def _replace_infinite_by_none(numbers: Sequence[float]) -> list[float | None]:
 
 def _metric_to_dict_or_repr(metric: Distortion) -> dict[str, Any]:
     try:
-        return metric.to_dict()
+        return as_written(metric).to_dict()
     except (TypeError, ValueError):
         return {"name": repr(metric)}

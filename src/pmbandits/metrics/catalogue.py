@@ -98,12 +98,15 @@ class Preference:
     def of_losses(self) -> Distortion:
         """The metric for losses that were negated: "p95" of a delay is the 5 % quantile of the negated delay.
 
+        A formula is about the negated numbers already.
+
         Where a quantile lies between two numbers, the smaller one is taken; of negated numbers it is the larger one, so
         that the median of 1, 2, 3 and 4 is 2, whichever of them are better.
         """
-        if not self.key or not isinstance(self.metric, VaR):
-            return self.metric
-        level = 1.0 - self.metric.c if self.key == "quantile" else self.metric.c
+        metric = as_written(self.metric)
+        if not isinstance(metric, VaR) or not metric.c < 1.0 - _JUST_ABOVE:
+            return metric
+        level = 1.0 - metric.c if self.key == "quantile" else metric.c
         return VaR(round(level, 12) + _JUST_ABOVE)
 
     @property
@@ -226,6 +229,18 @@ def _least_spread_preference(statement: str) -> Preference | None:
         return None
     does = "the negative of the Gini spread; the average does not count; one arm is always best for it"
     return Preference("the least spread, whatever the average", linear_combination([(-1.0, GiniDeviation())]), does)
+
+
+def as_written(metric: Distortion) -> Distortion:
+    """The metric as one writes it: a quantile of losses without the little by which its level is moved.
+
+    >>> preferences("p95").of_losses(), as_written(preferences("p95").of_losses())
+    (VaR(c=0.050000001), VaR(c=0.05))
+    """
+    if not isinstance(metric, VaR):
+        return metric
+    level = round(metric.c, 8)
+    return VaR(level) if abs(metric.c - level - _JUST_ABOVE) < 1e-12 else metric
 
 
 def as_preference(given: object) -> Preference:

@@ -419,7 +419,7 @@
     if (!state.kept.length) { $("compared").replaceChildren(); return; }
     try {
       const found = await post("compare", { table: state.table, rows: state.kept });
-      const heads = ["you value", "it chooses", "", "score", "average", "best arm alone", "gain", ...found.rows.map((r, k) => `loses if ${k + 1} is played`), ""];
+      const heads = ["you value", "it chooses", "", "score in these data", "average", "best arm alone", "gain in these data", ...found.rows.map((r, k) => `loses if ${k + 1} is played`), ""];
       const rows = found.rows.map((row, k) => element("tr", {},
         element("th", { scope: "row" }, `${k + 1}. ${row.words}`, row.limits ? element("div", { class: "soft" }, `limits: ${row.limits}`) : null),
         element("td", {}, element("div", { class: "bar", "aria-hidden": "true" },

@@ -16,6 +16,7 @@ from pmbandits.advice.repro_call import python_call, shell_command
 from pmbandits.constraints import Limits
 from pmbandits.logs import Finding
 from pmbandits.metrics import as_metric
+from pmbandits.metrics.catalogue import as_preference
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.distortion_function import distortion_curve
 from pmbandits.pages.studio import examples, sentences, ties
@@ -94,18 +95,18 @@ def table_overview(table: Table) -> dict[str, Any]:
 def _finding_with_button(finding: Finding) -> dict[str, Any]:
     """What was noticed about a table, and a button that changes what was done about it, if one choice does."""
     said = {"said": f"{finding.seen} {finding.done}".strip()}
-    if finding.kind not in _BUTTONS:
-        return said
-    option, value, words = _BUTTONS[finding.kind]
     column = re.search("“(.+?)”", finding.seen)
+    option, value, words = _BUTTONS.get(finding.kind, ("", None, ""))
     value = column[1] if value is None and column else value
+    if not option or value is None:
+        return said
     return {**said, "option": option, "value": value, "button": words}
 
 
 def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """A preview of the best mixture for a metric, with its curves and sentences, for somebody who moves a slider."""
     start = perf_counter()
-    metric, limits = _parse_metric(params.get("metric")), table.limits(params.get("limits"))
+    metric, limits = _parse_metric(table, params.get("metric")), table.limits(params.get("limits"))
     seen = table.preview.best_mixture(metric, limits)
     names = table.names
     same = ties.tied_arms(seen, limits)
@@ -126,7 +127,7 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     at = np.asarray(metric(rank), dtype=np.float64)
     return {
         "text": metric_text(metric),
-        "words": describe_metric(metric),
+        "words": describe_metric(metric, bool(table.params["loss"])),
         "bends": sentences.CURVATURE_TEXT[metric.shape],
         "curve": {"u": u[few], "h": h[few]},
         "attention": {"q": np.linspace(0.5, 99.5, 100), "w": (at[:-1] - at[1:]) * 100.0},
@@ -169,20 +170,22 @@ def best_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
         "grid": grid,
         "above": curves,
         "bent": bent,
-        "again": shell_and_python_calls(table, _kept_and_current_metrics(metric, params.get("kept")), limits, params),
+        "again": shell_and_python_calls(
+            table, _kept_and_current_metrics(table, metric, params.get("kept")), limits, params
+        ),
         "ms": 1e3 * (perf_counter() - start),
     }
 
 
 def explain_mixture(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """Why a mixture is best, in sentences; requested when the sliders rest."""
-    metric, limits = _parse_metric(params.get("metric")), table.limits(params.get("limits"))
+    metric, limits = _parse_metric(table, params.get("metric")), table.limits(params.get("limits"))
     return {"why": sentences.explain_mixture(table, table.preview.best_mixture(metric, limits), metric, limits)}
 
 
 def shares_along_slider(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The best shares along a slider, from one preference (``from``) to another (``to``), and where they jump."""
-    one, two = _parse_metric(params.get("from")), _parse_metric(params.get("to"))
+    one, two = _parse_metric(table, params.get("from")), _parse_metric(table, params.get("to"))
     limits = table.limits(params.get("limits"))
 
     def at(place: float) -> FloatArray | None:
@@ -237,7 +240,7 @@ def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, An
     rows = params.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise ValueError("give the preferences to compare as rows, each with its limits.")
-    metrics = _parse_metrics([row.get("metric") for row in rows])
+    metrics = _parse_metrics(table, [row.get("metric") for row in rows])
     limits = [table.limits(row.get("limits")) for row in rows]
     seen = [table.preview.best_mixture(metric, kept) for metric, kept in zip(metrics, limits, strict=True)]
     utility = [[table.preview.utility(metric, other.weights) for other in seen] for metric in metrics]
@@ -247,7 +250,7 @@ def compare_preferences(table: Table, params: Mapping[str, Any]) -> dict[str, An
         "rows": [
             {
                 "text": metric_text(metric),
-                "words": describe_metric(metric),
+                "words": describe_metric(metric, bool(table.params["loss"])),
                 "limits": "" if kept is None else str(kept),
                 "shares": [float(s.weights[k]) for k in used],
                 "plays": sentences.mixture_text(table.names, s.weights)
@@ -288,7 +291,7 @@ def shell_and_python_calls(
 
 def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     """The request for a verdict, as the verdict worker takes it."""
-    metrics = _parse_metrics(params.get("metrics") or [params.get("metric")])
+    metrics = _parse_metrics(table, params.get("metrics") or [params.get("metric")])
     limits = table.limits(params.get("limits"))
     return {
         "metrics": [metric_text(metric) for metric in metrics],
@@ -304,9 +307,9 @@ def verdict_request(table: Table, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _kept_and_current_metrics(metric: Distortion, kept: Any) -> list[Distortion]:
+def _kept_and_current_metrics(table: Table, metric: Distortion, kept: Any) -> list[Distortion]:
     """The preferences that were kept, and the present one, each once."""
-    listed = [*(_parse_metrics(kept) if kept else []), metric]
+    listed = [*(_parse_metrics(table, kept) if kept else []), metric]
     return list(dict.fromkeys(listed))[:_MOST_METRICS]
 
 
@@ -314,13 +317,13 @@ def _confidence_level(params: Mapping[str, Any]) -> float:
     return _validation.check_within("level", params.get("level", 0.95), 0.5, 1.0, open_hi=True)
 
 
-def _parse_metric(text: Any) -> Distortion:
+def _parse_metric(table: Table, text: Any) -> Distortion:
     if not isinstance(text, str) or len(text) > 2_000:
         raise ValueError("a preference must be text, such as '0.7*mean + 0.3*upper_cvar(0.9)'.")
-    return as_metric(text)
+    return as_preference(text).of_losses() if table.params["loss"] else as_metric(text)
 
 
-def _parse_metrics(texts: Any) -> list[Distortion]:
+def _parse_metrics(table: Table, texts: Any) -> list[Distortion]:
     if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_METRICS:
         raise ValueError(f"give one to {_MOST_METRICS} preferences to compare.")
-    return [_parse_metric(text) for text in texts]
+    return [_parse_metric(table, text) for text in texts]

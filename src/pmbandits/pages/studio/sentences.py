@@ -102,7 +102,7 @@ def gain_text(names: Sequence[str], seen: PreviewResult, limits: Limits | None, 
         share = format_percent(seen.gain, best)
         share = f" ({share})" if share else ""
         alone = f"{name} alone, the best single arm, scores {format_number(best, seen)}"
-        return f"{alone}: mixing gains {_number_text(seen.gain, best, 3)}{share}."
+        return f"{alone}: mixing gains {_number_text(seen.gain, best)}{share} in these data."
     forbidden = "the limits forbid to play it alone" if limits is not None else "it is not what is played"
     return f"{name} alone scores {format_number(best, seen)}, but {forbidden}."
 
@@ -136,8 +136,7 @@ def explain_mixture(table: Table, seen: PreviewResult, metric: Distortion, limit
             said += (
                 f" {table.names[other]} alone scores higher than {table.names[least]} alone, but not beside the "
                 f"others: with {100 * _TRIED:.0f} % of it the mixture would score {format_number(then, seen)} "
-                f"instead of "
-                f"{format_number(seen.value, seen)}."
+                f"instead of {format_number(seen.value, seen)} in these data."
             )
     return said.strip()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pmbandits.advice.metric_phrases import describe_metric
 from pmbandits.metrics import as_metric, preferences
-from pmbandits.metrics.catalogue import MAX_STATEMENT
+from pmbandits.metrics.catalogue import MAX_STATEMENT, as_written
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.metrics.registry import FAMILIES
 from pmbandits.metrics.registry import metric as find_metric
@@ -60,6 +60,7 @@ def metric_with_sliders(metric: Distortion) -> dict[str, Any]:
     >>> found["average"], found["parts"][0]["name"], found["parts"][0]["sliders"][0]["value"]
     (0.7, 'upper_cvar', 10.0)
     """
+    metric = as_written(metric)
     parts = [(weight, part) for weight, part in metric.terms if part.name != "mean"]
     mean = sum(weight for weight, part in metric.terms if part.name == "mean")
     average: float | None = None
@@ -119,7 +120,7 @@ def metric_text(metric: Distortion) -> str:
     'mean - 0.5*gini_deviation'
     """
     out = ""
-    for weight, part in metric.terms:
+    for weight, part in as_written(metric).terms:
         values = ", ".join(f"{float(value):.12g}" for value in part.parameters.values())
         named = f"{part.name}({values})" if values else part.name
         size = "" if abs(weight) == 1.0 else f"{abs(weight):.12g}*"

@@ -104,9 +104,10 @@ def advice_for_request(problem: Any, question: dict[str, Any]) -> dict[str, Any]
 
     from pmbandits.advice import AdviceTable, report
     from pmbandits.advice.recommend import advise_on_problem
-    from pmbandits.metrics import as_metric
+    from pmbandits.metrics.catalogue import as_preference
 
-    metrics = [as_metric(text) for text in question["metrics"]]
+    wishes = [as_preference(text) for text in question["metrics"]]
+    metrics = [wish.of_losses() if question["loss"] else wish.metric for wish in wishes]
     found = advise_on_problem(
         problem,
         metrics,
@@ -165,7 +166,7 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
         "recommendation": advice.recommendation,
         "reason": advice.reason,
         "price": advice.price,
-        "outlook": advice.outlook,
+        "outlook": _next_step_on_the_page(advice),
         "caveats": caveats,
         "offers": [
             {"say": f"Look at {words}", "metric": text}
@@ -176,6 +177,14 @@ def _advice_for_page(advice: Any) -> dict[str, Any]:
         "costs": [_cost_of_limit_text(price) for price in advice.costs.values()],
         "notes": [text for text in advice.notes if not text.startswith(("In the data, ", "What you value, as"))],
     }
+
+
+def _next_step_on_the_page(advice: Any) -> str:
+    """What to do next, without options of commands: where the page has them."""
+    step, doubt = advice.decision.next_step.kind, advice.doubt
+    if step == "ask again" and doubt is not None:
+        return f"First decide how the table is read, in the list under it. {doubt.seen}"
+    return advice.outlook.replace("--since DATE; since= in Python", "“Only rows since”, under “More choices”")
 
 
 def _cost_of_limit_text(price: Any) -> str:
