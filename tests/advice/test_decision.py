@@ -164,7 +164,7 @@ def test_an_arm_that_came_late_is_not_chosen_before_the_time_is_looked_at() -> N
     table = pd.DataFrame({"banner": banner, "date": day, "clicks": rng.normal(0, 1, 800) + np.arange(800) / 200})
     said = pmb.advise(table, arm="banner", reward="clicks")
     assert said.sure != "surely" and said.decision.kind == "leads" and "--time date" in said.outlook
-    assert "Not tried the whole time: video" in said.reason
+    assert "not tried the whole time: video" in said.reason
 
 
 def test_many_results_that_are_no_numbers_settle_nothing_and_stand_first() -> None:
@@ -221,3 +221,18 @@ def test_the_pairs_of_arms_that_differ_are_named_where_the_best_is_not_settled()
     assert advice.decision.kind != "choose" and len(expected) > 1
     assert set(advice.told_apart) == expected
     assert "d is" in advice.reason and "among the others the data cannot tell" in advice.reason
+
+
+def test_where_ids_repeat_the_first_step_is_to_say_so_also_if_nothing_leads() -> None:
+    said = pmb.advise(_orders(np.random.default_rng(6)), arm="campaign", reward="basket")
+    assert said.decision.kind != "choose" and said.decision.next_step.kind == "ask again"
+    assert said.outlook.startswith("First ask again: --unit customer_id") and said.caveats[0].kind == "units"
+
+
+def test_a_quantile_of_losses_is_written_without_the_little_by_which_it_is_moved() -> None:
+    losses = {"a": [1.0, 2.0, 3.0, 4.0] * 5, "b": [2.0, 3.0, 4.0, 5.0] * 5}
+    words, formula = (pmb.advise(losses, metric, loss=True) for metric in ("median", "var(0.5)"))
+    assert words.arms[0].utility == formula.arms[0].utility == 2.0  # of 1, 2, 3 and 4, as of rewards
+    for said in (words, formula):
+        assert said.to_dict()["metric"] == pmb.VaR(0.5).to_dict() and "VaR(c=0.5)" in repr(said)
+        assert "VaR(c=0.5) of the negated numbers" in " ".join(said.notes)

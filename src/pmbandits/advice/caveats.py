@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def caveat_findings(advice: Advice) -> Iterator[Finding]:
     """What a reader must know, in one list: what the decision rests on, then what was noticed about the table."""
+    if advice.doubt is not None:
+        yield advice.doubt
     for caveat in advice.decision.caveats:
         write = _CAVEATS.get(caveat.kind)
         names = arm_list_text(advice, caveat.arms)
@@ -27,7 +29,7 @@ def caveat_findings(advice: Advice) -> Iterator[Finding]:
     if unbounded and not advice.tails and has_infinite_slope_at_ends(advice.metric):
         seen = "By this preference the rarest rewards count most, so its value depends on rewards that nobody saw."
         yield Finding("rarest rewards", seen, "So there is no interval.", _DECLARE_RANGE)
-    yield from (finding for finding in advice.log.findings if finding is not advice.assumption)
+    yield from (finding for finding in advice.log.findings if finding not in (advice.assumption, advice.doubt))
     placeholders = {PLACEHOLDER} if any(f.kind == "sentinels" for f in advice.log.findings) else set()
     if (report := advice.log.unused_rows_sentence()) and set(advice.log.malformed) != placeholders:
         yield Finding("rows", report, "")

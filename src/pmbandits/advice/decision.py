@@ -251,6 +251,8 @@ def _next_step(advice: Advice) -> NextStep:
     skipped = advice.evidence.left_out
     if advice.censored and len(advice.names) > 1:
         return NextStep("survival analysis")
+    if advice.doubt is not None and advice.doubt.kind == "units":  # how many more rows it takes is not known before
+        return NextStep("ask again")
     if advice.sure != "unclear" and advice.drift:
         return NextStep("recent rows")
     if advice.sure != "unclear" and advice.doubt:

@@ -34,6 +34,11 @@ def next_step_sentences(advice: Advice) -> str:
     if step.kind == "recent rows":
         return "Ask again with recent rows only (--since DATE; since= in Python): does it still lead?"
     if step.kind == "ask again" and advice.doubt is not None:
+        if advice.doubt.kind == "units":
+            say = advice.doubt.change.removeprefix("To allow for that: ").removesuffix(".")
+            return (
+                f"First ask again: {say}. Until then all values count as independent, so intervals may be too narrow."
+            )
         return f"Ask again before you decide. {advice.doubt.change}"
     if step.kind == "nothing":
         return "No more data are needed to decide this."

@@ -111,6 +111,8 @@ def _percent_text(advice: Advice, found: Difference) -> str:
         return ""
     if advice.decision.kind == "cannot tell":
         return ""
+    if found.value > 10.0 * theirs:  # hardly more than nothing is no measure
+        return ""
     return f" ({format_two_digits(100.0 * found.value / theirs)} % {'less' if advice.loss else 'more'})"
 
 
@@ -223,7 +225,7 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     if advice.sure != "unclear" and advice.drift:
         return "That is beyond chance over the whole time, but values changed over time."
     if advice.sure != "unclear" and advice.doubt:
-        return f"That would be beyond chance. But mind: {advice.doubt.seen}"
+        return f"That would be beyond chance. But mind: {advice.doubt.seen[:1].lower()}{advice.doubt.seen[1:]}"
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten, rivals = [name for name in decision.beaten if name not in decision.open], _arms_not_beaten_alone(advice)
@@ -369,13 +371,12 @@ def score_name(advice: Advice) -> str:
 
 def metric_title(metric: Distortion, loss: bool = False) -> str:
     """The metric in a few words, for a table or a title."""
-    title = describe_metric(metric, loss).partition(":")[0]
-    return title.replace("that is reached in", "that is not exceeded in") if loss else title
+    return describe_metric(metric, loss).partition(":")[0]
 
 
 def arm_noun(advice: Advice) -> str:
-    """What an arm is called: the column that says it, if it is one plain word."""
-    column = advice.log.arm_column
+    """What an arm is called: the column that says it, if that consists of plain words."""
+    column = advice.log.arm_column.replace("_", " ")
     return column if column.replace(" ", "").isalpha() and len(column) <= 20 else "arm"
 
 
