@@ -156,20 +156,24 @@ def _register_signature(function: Any, typed: Any) -> None:
 
     name, known = getattr(function, "__name__", "a step"), list(inspect.signature(function).parameters)
 
-    def wrong(number: int, what: str) -> TypingError:
-        return TypingError(f"{_OURS} number {number} of {name} {what}; write {name}({', '.join(known)}).")
+    def sentence(number: int, fault: str) -> str:
+        return f"{_OURS} number {number} of {name} {fault}; write {name}({', '.join(known)})."
 
     def typer(*given: Any, **named: Any) -> Any:
         if named:
-            raise wrong(len(given) + 1, "must be given without its name")
+            raise TypingError(sentence(len(given) + 1, "must be given without its name"))
         if len(given) != len(typed.args):
             short = len(given) < len(typed.args)
-            raise wrong(min(len(given), len(typed.args)) + 1, "is missing" if short else "is one too many")
+            raise TypingError(
+                sentence(min(len(given), len(typed.args)) + 1, "is missing" if short else "is one too many")
+            )
         for number, (wanted, found) in enumerate(zip(typed.args, given, strict=True), start=1):
             if isinstance(wanted, StateType) != isinstance(found, StateType):
-                raise wrong(number, f"must {'' if isinstance(wanted, StateType) else 'not '}be s = unpack(memory)")
+                raise TypingError(
+                    sentence(number, f"must {'' if isinstance(wanted, StateType) else 'not '}be s = unpack(memory)")
+                )
             if isinstance(wanted, types.Integer) and isinstance(found, types.Float):
-                raise wrong(number, f"must be a whole number, not {found}")
+                raise TypingError(sentence(number, f"must be a whole number, not {found}"))
         return typed
 
     names = (inspect.Parameter(f"_{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(len(typed.args)))

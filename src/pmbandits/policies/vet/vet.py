@@ -101,7 +101,7 @@ class Vet(TrackingPolicy, name="vet", choose=choose, choose_certifying=choose_ce
     counts 1/``caution`` times. A change within reach counts up to two thirds more: D is then max(D, min(5/3·D, N)),
     where N = ½·d²/v is what D would be for a normal distribution. Here d is the distance of the mean of Φ from λ, and
     v the variance of Φ over the rewards. For a change to a distribution with the utility of a, D counts up to two
-    thirds more in the same way: Φ is then taken at the arm's own distribution, and d is the utility that it lacks. On
+    thirds more in the same way. Then Φ is that of the arm's own distribution, and d is the utility that it lacks. On
     0/1 rewards, on 20 atoms or fewer, and on ``Real`` rewards nothing of this kind is assumed; with several segments,
     only for concave h.
 
