@@ -12,6 +12,7 @@ from pmbandits import _validation
 from pmbandits._validation import FloatArray
 from pmbandits.confidence import ConfidenceSet
 from pmbandits.confidence._bernoulli_wasserstein import SHAPES
+from pmbandits.confidence._block_bounds import N_CURVES
 from pmbandits.confidence._envelopes import COARSE_TABLE_SIZE
 from pmbandits.confidence._kl_bands import NO_HORIZON_LENGTH, n_exact_kl_ends
 from pmbandits.confidence.sets import KINDS, NAMES
@@ -31,10 +32,11 @@ from pmbandits.engine.share_constraints import (
     constraints_of_segments,
 )
 from pmbandits.estimates import _sketch as sketching
+from pmbandits.estimates._reward_blocks import N_BLOCK_ENDS
 from pmbandits.estimates._rewards import BINARY, FINITE, SAMPLES
 from pmbandits.estimates.sketch import max_sketch_items as sketch_capacity
 from pmbandits.metrics.distortion import Distortion
-from pmbandits.metrics.encoding import encode_metric, has_single_peak, n_extrema
+from pmbandits.metrics.encoding import encode_metric, has_single_peak, has_table, n_extrema
 from pmbandits.metrics.numeric import JUMP_TOLERANCE, unit_grid_denser_at_ends
 from pmbandits.mixtures._survival_table import MAX_KNOTS
 from pmbandits.state.layout import MOST, OWN_PREFIX, SIZES, memory_layout_for
@@ -282,6 +284,8 @@ def _array_sizes_by_name(basis: _Basis) -> dict[str, int]:
         "n_radii": 0 if chosen is None else n_radii,
         "n_lazy": k if basis.bounds_grid_changes else 0,
         "n_lazy_chords": k if basis.uses_chords or lipschitz_bands else 0,
+        "n_block_curves": k * N_CURVES if _n_block_ends(basis) else 0,
+        "n_block_ends": _n_block_ends(basis),
         "n_kl_bands": k if basis.has_kl_bands else 0,
         "n_tail_multipliers": 3 if basis.has_unbounded_bands else 0,
         "line_capacity": n_sub_gaussian_cells(k) if basis.has_gaussian_bands and basis.decides_by_sets else 0,
@@ -293,6 +297,22 @@ def _array_sizes_by_name(basis: _Basis) -> dict[str, int]:
         "n_certifying": k if setup.certifies else 0,
         **({} if basis.constraints is None else basis.constraints.sizes),
     }
+
+
+def _n_block_ends(basis: _Basis) -> int:
+    """How many ends of blocks of rewards to keep: for grids of two arms, exact rewards, concave h, at most one peak."""
+    useful = (
+        basis.setup.blocks
+        and basis.bounds_grid_changes
+        and basis.storage == "exact"
+        and basis.n_atoms == 0
+        and basis.n_arms == 2
+        and basis.grid.shape[0] > 0
+        and basis.metric.shape in ("concave", "linear")
+        and not has_table(basis.encoded)
+        and (has_single_peak(basis.encoded) or n_extrema(basis.encoded) == 0)
+    )
+    return N_BLOCK_ENDS if useful else 0
 
 
 def _state_arrays_from_options(basis: _Basis) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Setup:
     table : whether the arms' distributions are also laid out on a table of cells, and arms that are left out are
         tested.
     slopes : whether there is space for one slope of each arm, in ``slope``, and for its variance, in ``spread``.
+    blocks : whether rewards are also counted in blocks, where that can help to choose (two arms, concave metrics).
     """
 
     grid: FloatArray | None = None
@@ -35,6 +36,7 @@ class Setup:
     begin: Callable[[int], Any] | None = None
     table: bool = False
     slopes: bool = False
+    blocks: bool = False
 
     @property
     def certifies(self) -> bool:

@@ -25,6 +25,7 @@ from pmbandits.mixtures._index import (
     set_current_grid_point,
 )
 from pmbandits.mixtures._lazy_argmax import SHORTEST_PAUSE, can_use_lazy_argmax, lazy_argmax_grid_point
+from pmbandits.mixtures._line_argmax import argmax_on_line, is_concave_on_line
 from pmbandits.mixtures._look_ahead import adjust_look_ahead_length, does_mix_stay_most_optimistic, is_look_ahead_due
 from pmbandits.state.arrays import fill_array_with
 from pmbandits.state.linking import shared, step
@@ -114,6 +115,9 @@ def update_optimistic_grid_mixture(s: State) -> None:
     used = s.n_grid_used
     if s.storage_mode == BINARY:
         fill_bernoulli_optimistic_utilities(s.h, s.grid, used, s.lower, s.upper, s.index)
+    elif is_concave_on_line(s, objective_that_is_optimistic(s)):
+        set_current_grid_point(s, argmax_on_line(s, objective_that_is_optimistic(s)))
+        return
     elif (
         s.random_ties == 0
         and (s.rewards >= s.lazy_pause_from + SHORTEST_PAUSE or not bounds_survival_pointwise(s))

@@ -23,6 +23,7 @@ from pmbandits.mixtures._index import (
     set_current_grid_point,
 )
 from pmbandits.mixtures._lazy_argmax import can_use_lazy_argmax, lazy_argmax_grid_point
+from pmbandits.mixtures._line_argmax import argmax_on_line, is_concave_on_line
 from pmbandits.mixtures._tracking import least_observed_arm, most_behind, n_pulls_or_rewards, pull
 from pmbandits.policies.pm_ucb import PMUCB, unpack
 from pmbandits.state.compile import kernel
@@ -42,6 +43,9 @@ def set_mix_to_largest_value_with_bonus(s: Any) -> None:
     update_confidence_sets(s)
     if has_tail_assumption(s):
         postpone_next_update(s)
+    if is_concave_on_line(s, HOLDER_BONUS):
+        set_current_grid_point(s, argmax_on_line(s, HOLDER_BONUS))
+        return
     if s.random_ties == 0 and can_use_lazy_argmax(s, HOLDER_BONUS):
         set_current_grid_point(s, lazy_argmax_grid_point(s, HOLDER_BONUS))
         return

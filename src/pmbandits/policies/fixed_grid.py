@@ -82,6 +82,7 @@ class FixedGrid(Policy, name="fixed_grid", choose=choose, update=update):
         return Setup(
             grid=np.zeros((0, n_arms)) if continuous else project_grid(self.limits, ucb_grid(n_arms, spacing)),
             epsilon=spacing,
+            blocks=True,
             numbers={
                 "exploration": o["exploration"],
                 **search_options_as_state_numbers(continuous, feasible_share_floor(self.limits, 0.5 * spacing)),

@@ -139,6 +139,7 @@ class PMUCB(Policy, name="pmucb", choose=choose, update=update, unpack=unpack):
         return Setup(
             grid=np.zeros((0, n_arms)) if continuous else project_grid(self.limits, ucb_grid(n_arms, epsilon)),
             epsilon=epsilon,
+            blocks=True,
             numbers={
                 "explore": each,
                 **search_options_as_state_numbers(

@@ -192,6 +192,8 @@ GRIDS = Group(
         "n_grid",  # mixtures that fit into the grid
         "n_lazy",  # n_arms if changes of grid values are bounded, else 0
         "n_lazy_chords",  # n_arms if the bounds by chords are kept too, else 0
+        "n_block_curves",  # curves over them, of all arms (confidence/_block_bounds.py)
+        "n_block_ends",  # ends of blocks that fit (estimates/_reward_blocks.py); 0 without blocks
     ),
     fields=(
         # 1 if changes of utilities are bounded by chords (mixtures/_lazy_argmax.py)
@@ -227,6 +229,22 @@ GRIDS = Group(
         field("index_fall", float, "n_grid, n_lazy_chords", "cleared"),
         field("index_shrink", float, "n_grid, n_lazy_chords", "cleared"),
         field("index_tail_widths", float, "n_grid, 2", "cleared"),
+        # blocks of rewards (estimates/_reward_blocks.py): how many, at how many rewards they were laid out, how many
+        # rewards they hold,
+        field("n_blocks", int, "", "cleared"),
+        field("blocks_laid_out_at", int, "", "cleared"),
+        field("n_in_blocks", int, "", "cleared"),
+        field("block_stride", int, "", "cleared"),  # how many are taken together in the next look,
+        field("block_successes", int, "", "cleared"),  # and how many looks such steps have decided so far
+        field("block_end", float, "n_block_ends", "cleared"),  # where they begin and end,
+        field("block_count", int, "n_arms, n_block_ends", "cleared"),  # the rewards of each arm in each,
+        field("block_excess", float, "n_arms, n_block_ends", "cleared"),  # and the sum of what they lie above its start
+        # curves of each arm over the blocks (confidence/_block_bounds.py)
+        field("block_curves", float, "n_block_curves, n_block_ends", "scratch"),
+        # bounds on the W1 radius of each arm's KL band, and for how many of its rewards
+        field("w1_radius_bounds", float, "n_kl_bands, 2", "cleared"),
+        field("w1_radius_stride", int, "n_kl_bands", "cleared"),  # by how many blocks at a time
+        field("w1_radius_at", int, "n_kl_bands", "cleared"),
     ),
 )
 
