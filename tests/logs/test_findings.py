@@ -261,3 +261,12 @@ def test_columns_that_move_against_each_other_are_not_independent(correlation: f
         rho = pd.Series(values[:, 0]).corr(pd.Series(values[:, 1]), method="spearman")
         assert f"−{-rho:.2f}" in units[0].seen and "--unit week" in units[0].change
     assert not read_log(table, settings=ReadSettings(wide=["A", "B"], unit="week")).findings
+
+
+def test_arms_of_different_times_are_seen_among_the_rows_that_conditions_leave() -> None:
+    days = pd.date_range("2026-01-01", periods=300).astype(str)
+    table = pd.DataFrame({"arm": np.repeat(["a", "b"], 300), "day": np.r_[days, days], "reward": np.arange(600) % 7})
+    table["region"] = np.where((table["arm"] == "a") == (np.arange(600) % 300 < 150), "N", "S")
+    assert "part of the time" not in kinds(read_log(table))
+    for where, found in (("region == N", True), ("reward >= 1", False)):
+        assert ("part of the time" in kinds(read_log(table, settings=ReadSettings(where=where)))) is found

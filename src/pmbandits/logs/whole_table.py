@@ -163,12 +163,19 @@ def _check_opposite_columns(header: list[str], table: Any, settings: ReadSetting
 
 def _check_times(header: list[str], table: Any, settings: ReadSettings, dates: Sequence[str]) -> Iterator[Finding]:
     """A finding if there are dates that were not looked at; and one if arms were tried only a part of the time."""
+    import pyarrow as pa
+
     name = next((date for date in dates if date in header and date != settings.arm), None)
     if settings.time is not None or name is None:
         return
     change = f"To look at changes over time: --time {shlex.quote(name)} (time={name!r} in Python)."
     yield Finding("times", f"“{name}” has dates, which were not looked at.", "", change)
-    if settings.arm in header and not settings.where:
+    if settings.arm in header and all(condition.column in header for condition in settings.conditions):
+        fulfilled = [
+            condition.mask_of_rows_that_fulfil(parse_labels(to_numpy(table.column(header.index(condition.column)))))
+            for condition in settings.conditions
+        ]
+        table = table.filter(pa.array(np.logical_and.reduce(fulfilled))) if fulfilled else table
         labels = parse_labels(to_numpy(table.column(header.index(settings.arm))))
         names, arm = np.unique(labels.astype(str), return_inverse=True)
         moments = parse_times(to_numpy(table.column(header.index(name))))
