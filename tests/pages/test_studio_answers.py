@@ -362,3 +362,11 @@ def test_a_percentile_of_losses_is_at_their_large_end(ask: Ask) -> None:
     verdict = ask("/verdict", table=number, metric=found["text"])["advice"][0]
     assert {arm["name"]: float(arm["score"]) for arm in verdict["arms"]} == worth
     assert ask("/wish", said="p95", loss=False)["text"] == "var(0.95)"
+
+
+def test_the_next_step_names_the_button_and_no_option_of_a_command(ask: Ask) -> None:
+    table = "customer_id,arm,revenue\n" + "".join(f"{k % 40},{'ab'[k % 2]},{k % 7 + 9 * (k % 2)}\n" for k in range(200))
+    number = _drop(ask, "orders.csv", table)["table"]
+    ask("/read", table=number, arm="arm", reward="revenue", wide=False)
+    said = ask("/verdict", table=number, metric="mean")["advice"][0]
+    assert said["kind"] == "leads" and "Allow for that" in said["outlook"] and "--unit" not in said["outlook"]

@@ -137,7 +137,7 @@ def _report_origin_lines(advice: Advice, author: str) -> list[str]:
     log = advice.log
     return [
         date.today().isoformat(),
-        f"from {log.source} ({log.used:,} rows)",
+        f"from {log.source} ({log.used:,} {'rows' if log.arm_column else 'values'})",
         *([f"in {log.measured_in}"] if log.measured_in else []),
         f"by {author} with pmbandits {__version__}" if author else f"made with pmbandits {__version__}",
     ]
@@ -179,13 +179,14 @@ def lost_by_other_choices(all_advice: Sequence[Advice]) -> list[list[str]]:
 
 def _data_summary_rows(advice: Advice) -> list[tuple[str, str]]:
     log = advice.log
+    what = "rows" if log.arm_column else "values"
     counts, weighted = [arm.n for arm in log.arms], "weighted " if notes.is_weighted(advice) else ""
     return [
         ("source", log.source),
         ("columns", f"{log.arm_column} (what was chosen), {log.reward_column} (the result)" if log.arm_column else "–"),
-        ("rows read, rows used", f"{log.rows:,}, {log.used:,}"),
+        (f"{what} read, {what} used", f"{log.rows:,}, {log.used:,}"),
         (f"different values of {sentences.arm_noun(advice)}", f"{len(log.arms):,}"),
-        (f"{weighted}rows of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
+        (f"{weighted}{what} of each", " to ".join(f"{n:,}" for n in sorted({min(counts), max(counts)}))),
         *([("weights", notes.weights_text(advice))] if weighted else []),
         ("where values can lie", _support_text(advice)),
     ]

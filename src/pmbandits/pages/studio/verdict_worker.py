@@ -183,7 +183,9 @@ def _next_step_on_the_page(advice: Any) -> str:
     """What to do next, without options of commands: where the page has them."""
     step, doubt = advice.decision.next_step.kind, advice.doubt
     if step == "ask again" and doubt is not None:
-        return f"First decide how the table is read, in the list under it. {doubt.seen}"
+        if doubt.kind == "units" and "“" in doubt.seen:
+            return "First press “Allow for that”, under “Your table”. Until then intervals may be too narrow."
+        return "First decide how the table is read, under “Your table”."
     return advice.outlook.replace("--since DATE; since= in Python", "“Only rows since”, under “More choices”")
 
 
