@@ -236,3 +236,14 @@ def test_a_quantile_of_losses_is_written_without_the_little_by_which_it_is_moved
     for said in (words, formula):
         assert said.to_dict()["metric"] == pmb.VaR(0.5).to_dict() and "VaR(c=0.5)" in repr(said)
         assert "VaR(c=0.5) of the negated numbers" in " ".join(said.notes)
+
+
+def test_repeating_ids_are_named_where_segments_and_groups_are_compared() -> None:
+    rng = np.random.default_rng(1)
+    customer = np.repeat(np.arange(80), 5)
+    table = pd.DataFrame({"customer_id": customer, "offer": np.array(["A", "B"])[customer % 2]})
+    table["region"] = np.array(["N", "S"])[customer // 2 % 2]
+    table["revenue"] = rng.normal(50, 3, 400) + 9 * ((table["offer"] == "A") == (table["region"] == "N"))
+    by_region = pmb.advise(table, segment="region"), pmb.advise(table, by="region")
+    for said in by_region:
+        assert "“customer_id” repeats" in said.comparison and "chance alone" not in said.comparison

@@ -121,7 +121,8 @@ class AdviceByGroup(AnswersByColumn[Advice]):
         best = sentences.mixture_text(self.whole.mixture, self.whole.log.arm_column)
         nowhere = all(advice.mixture != self.whole.mixture for advice in self.values())
         mind = f" Mind that {best}, the best on all rows, is the best in none of them." if nowhere else ""
-        return f"Groups {said} in how the arms compare (p-value {p_value}).{mind}"
+        doubt = "" if self.whole.doubt is None else f" {sentences.doubt_text(self.whole.doubt)}"
+        return f"Groups {said} in how the arms compare (p-value {p_value}).{doubt}{mind}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The groups as a table; the first row has the names of the columns."""

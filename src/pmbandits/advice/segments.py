@@ -189,7 +189,10 @@ class AdviceBySegment(AnswersByColumn[dict[str, float]]):
         )
         if self.pays:
             return f"{said} That is beyond chance, if values go on as they were."
-        return f"{said} A difference like this is often seen by chance alone." if self.gain > 0.0 else said
+        if self.whole.doubt is not None:
+            return f"{said} {sentences.doubt_text(self.whole.doubt)}"
+        by_chance = self.gain > 0.0 and not self.p_value <= 1.0 - self.whole.level
+        return f"{said} A difference like this is often seen by chance alone." if by_chance else said
 
     def _text(self, mixture: dict[str, float]) -> str:
         return sentences.mixture_text(mixture, self.whole.log.arm_column)

@@ -21,6 +21,7 @@ from pmbandits.logs import is_time_without_direction
 
 if TYPE_CHECKING:
     from pmbandits.advice.result import Advice, ArmAdvice
+    from pmbandits.logs import Finding
     from pmbandits.metrics.distortion import Distortion
 
 MOST_ARMS_NAMED = 8  # arms in words
@@ -185,6 +186,11 @@ def _does_difference_matter_text(advice: Advice, found: Difference, written: Num
     return f" That is {'at least' if found.matters else 'less than'} the {least} that matter to you."
 
 
+def doubt_text(doubt: Finding) -> str:
+    """What keeps an answer from being settled, after a sentence on how large a difference is."""
+    return f"But mind: {doubt.seen[:1].lower()}{doubt.seen[1:]}"
+
+
 def _certainty_text(advice: Advice) -> str:
     left_out = {advice.names[k] for k in advice.evidence.left_out}
     others = [name for name in advice.names if name not in advice.mixture and name not in left_out]
@@ -225,7 +231,7 @@ def _beaten_and_open_arms_text(advice: Advice) -> str:
     if advice.sure != "unclear" and advice.drift:
         return "That is beyond chance over the whole time, but values changed over time."
     if advice.sure != "unclear" and advice.doubt:
-        return f"That would be beyond chance. But mind: {advice.doubt.seen[:1].lower()}{advice.doubt.seen[1:]}"
+        return f"That would be beyond chance. {doubt_text(advice.doubt)}"
     if advice.limits is not None:
         return f"Whether that is the best that the limits allow ({advice.limits}) could be chance."
     beaten, rivals = [name for name in decision.beaten if name not in decision.open], _arms_not_beaten_alone(advice)

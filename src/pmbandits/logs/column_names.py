@@ -17,7 +17,7 @@ LIKELY_ARM_WORDS = frozenset(
 REWARD_WORDS = (
     "reward", "revenue", "value", "amount", "outcome", "profit", "sales", "score", "conversion", "converted",
     "income", "return", "returns", "click", "clicks", "gain", "cost", "costs", "loss", "losses", "delay", "wait",
-    "waiting", "latency", "duration", "yield", "survival", "y",
+    "waiting", "latency", "duration", "yield", "survival", "y", "rating", "satisfaction", "defects",
     "umsatz", "gewinn", "ertrag", "erlös", "betrag", "wert", "ergebnis", "verkäufe", "kosten", "verlust", "wartezeit",
     "lieferzeit", "dauer", "punkte",
 )  # fmt: skip
