@@ -48,8 +48,8 @@ Rewards, estimates and confidence sets are read in kernels by functions that wor
                                         draws itself; ``above[c]`` is the share of rewards above ``x[c]``, of n points
 ``best_mixture_of_drawn``               given ``(s, x, above, a)``: the best mixture of such distributions, one row
                                         of ``above`` for each arm, into ``a``; returns its utility. It needs
-                                        ``Setup(table=True)``, and takes at most ``s.knots.size`` points (2 for 0/1
-                                        rewards)
+                                        ``Setup(table=True)``, and takes at most ``s.knots.size`` points: 2 for 0/1
+                                        rewards, as many as a ``Finite`` support or bins have, otherwise 512
 ======================================  ====================================================================
 
 All other functions here are steps to be used in kernels, or checks of options. The guide "A policy of your own" has two

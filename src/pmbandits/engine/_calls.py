@@ -21,6 +21,7 @@ from pmbandits.estimates._rewards import (
     record_reward_in_state,
 )
 from pmbandits.mixtures._constraint_tracking import SOME_ARMS_BARRED, apply_share_constraints, is_arriving
+from pmbandits.state.checked_int import NOT_AN_INT
 from pmbandits.state.compile import kernel
 from pmbandits.state.linking import make_caller, shared, step
 from pmbandits.state.lock import BUSY, KERNEL_TOKEN, try_lock_memory_in_kernel, unlock_memory_in_kernel
@@ -44,7 +45,11 @@ def choose_arm_or_invalid(memory: int, choose: int) -> int:
     s = unpack(memory)
     before = s.t
     arm = choose_by_address(choose, memory)
-    if arm < 0 or arm >= s.n_arms or s.t != before + 1 or not is_arriving(s, arm):
+    if arm < 0 or arm >= s.n_arms:
+        if arm != -1:  # it is not from ``pull``
+            s.refused_arm = arm
+        return INVALID_CHOICE
+    if s.t != before + 1 or not is_arriving(s, arm):
         return INVALID_CHOICE
     if s.mix_is_feasible == 0:  # a policy of a user: its mixture is looked at, too
         total, least = 0.0, 0.0
@@ -117,12 +122,17 @@ def division_by_0_error(policy: str, kernel: str, memory: Memory) -> ZeroDivisio
 
 def invalid_choice_error(policy: str, memory: Memory) -> RuntimeError:
     """The error to raise when the choose kernel of a user's policy returned INVALID_CHOICE."""
-    if not is_mixture(memory.mix):
+    refused, n_arms = int(memory.refused_arm), memory.n_arms
+    memory.refused_arm = 0
+    if 0 <= refused < n_arms and not is_mixture(memory.mix):
         return invalid_mixture_error(policy, memory.mix)
-    n_arms = memory.n_arms
+    if 0 <= refused < n_arms:
+        what = "it returned another number, or counted no pull, or more than one"
+    else:
+        what = f"it gave the arm {'NaN, or one beyond all numbers' if refused == NOT_AN_INT else refused}"
     return RuntimeError(
         f"the kernel choose of {policy} must return pull(s, arm), once a round, with an arm from 0 to {n_arms - 1}; "
-        "it returned another number, or counted no pull, or more than one."
+        f"{what}."
     )
 
 

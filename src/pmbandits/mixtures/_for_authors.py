@@ -28,7 +28,8 @@ def best_mixture_of_drawn(s: State, x: FloatArray, above: FloatArray, a: FloatAr
     n, k = x.size, s.n_arms
     if n > s.knots.size or s.survival_rows.shape[0] < k:
         raise ValueError(
-            "best_mixture_of_drawn needs Setup(table=True), and no more points than fit into its table, s.knots.size."
+            "best_mixture_of_drawn needs Setup(table=True), and no more points than fit into its table, s.knots.size: "
+            "2 for 0/1 rewards, as many as a Finite support or bins have, and otherwise 512."
         )
     s.n_knots = n
     for c in range(n):

@@ -95,6 +95,7 @@ def pull(s: State, arm: int) -> int:
     (``choose_arm_or_invalid`` in ``engine/_calls.py``).
     """
     if arm < 0 or arm >= s.n_arms:
+        s.refused_arm = arm
         return -1
     s.pulls[arm] += 1
     s.pending[arm] += 1

@@ -31,6 +31,9 @@ HINT = (
     "To compile all of them at once, in about 45 seconds on one core and half of that on two: pmbandits warm"
 )
 
+# module and name of all kernels outside of the library
+KERNELS_OF_USERS: set[tuple[str, str]] = set()
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -141,6 +144,8 @@ def kernel(
     """
     import numba
 
+    if not function.__module__.startswith("pmbandits."):
+        KERNELS_OF_USERS.add((function.__module__, function.__qualname__))
     speed_up_compiler()
     _show_compile_hint_once()
     settings: Any = numba.config

@@ -127,6 +127,7 @@ CORE = Group(
         field("counts", int, "n_arms, n_atoms", "saved added"),  # rewards of each arm at each atom
         field("points", float, "n_atoms", "fixed"),  # the atoms, or the points of bins
         field("h", float, "n_encoded", "fixed"),  # the metric, encoded (metrics/encoding.py)
+        field("refused_arm", int, "", "scratch"),  # what ``pull`` was last given that is not an arm
         field("mix", float, "n_arms", "saved", "0 … 1"),  # the mixture that is played
         field("unavailable", int, "n_arms", "scratch"),  # 1 for the arms that are not available in this call
         field("phase_ends", int, f"{PHASE_ENDS}", "saved", "0 … t"),  # when phases ended, for policies that have them

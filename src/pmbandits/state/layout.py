@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from pmbandits import _validation
 from pmbandits.state.fields import GROUPS, Field
 
 N_OWN = 32  # fields that a policy may have of its own
@@ -70,10 +71,13 @@ def policy_own_fields(own: Mapping[str, type | Field]) -> Own:
             raise ValueError(f"{given!r} cannot be the name of a number of the state.")
         if isinstance(kind, Field):
             out.append(replace(kind, name=name))
-        elif kind in (int, float):
+        elif kind is int or kind is float:
             out.append(Field(name, kind, "", frozenset({"saved"}), "any" if kind is float else f"-{MOST} … {MOST}"))
         else:
-            raise TypeError(f"{given} must be declared as int, float, per_arm(float) or per_pair(float), got {kind!r}.")
+            raise TypeError(
+                f"{given} must be declared as int, float, per_arm(float) or per_pair(float), got "
+                f"{_validation.short_repr(kind)}; give first values in setup, by Setup(numbers={{{given!r}: ...}})."
+            )
     if len(out) > N_OWN:
         raise ValueError(f"a policy can declare {N_OWN} numbers and arrays of its own, but {len(out)} are declared.")
     return tuple(out)

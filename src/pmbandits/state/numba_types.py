@@ -29,6 +29,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import populate_array
 
+from pmbandits import _validation
 from pmbandits.state.fields import Field, own_field
 from pmbandits.state.layout import (
     BY_NAME,
@@ -245,8 +246,8 @@ def per_pair(kind: type) -> Field:
 
 
 def _own_array(kind: type, shape: str) -> Field:
-    if kind not in (int, float):
-        raise TypeError(f"an array is declared for int or float, got {kind!r}.")
+    if kind is not int and kind is not float:
+        raise TypeError(f"an array is declared for int or float, got {_validation.short_repr(kind)}.")
     return own_field(kind, shape, "saved", "any" if kind is float else f"-{MOST} … {MOST}")
 
 
