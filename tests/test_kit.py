@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import math
 import re
 import types
 from pathlib import Path
@@ -234,6 +235,24 @@ def by_zero(memory: int) -> int:
 
 
 @kernel
+def not_a_number(memory: int) -> int:
+    s = kit.unpack(memory)
+    return pull(s, int(s.t * math.nan))
+
+
+@kernel
+def beyond(memory: int) -> int:
+    s = kit.unpack(memory)
+    places = np.zeros(2, np.int64)
+    return pull(s, int(places[0] + 7.9))
+
+
+@kernel
+def by_hand(memory: int) -> int:
+    return kit.unpack(memory).n_arms + 2
+
+
+@kernel
 def no_shares(memory: int) -> None:
     s = kit.unpack(memory)
     for i in range(s.n_arms):
@@ -277,6 +296,35 @@ def test_a_forgotten_decorator_a_missing_return_and_wrong_numbers_are_said_in_a_
 def test_a_call_of_a_step_with_wrong_arguments_says_how_it_is_written(choose: Any, what: str) -> None:
     with pytest.raises(TypeError, match=rf"argument number {what}; write pull\(s, arm\)"):
         policy_of(f"calls_{choose.__name__}", choose)(**MADE).ask()
+
+
+@pytest.mark.parametrize(
+    ("choose", "gave"), [(not_a_number, "NaN, or one beyond all numbers"), (beyond, "7"), (by_hand, "4")]
+)
+def test_an_arm_that_does_not_exist_is_refused_and_named(choose: Any, gave: str) -> None:
+    """Also NaN that the compiler sees: it used to leave out the check of the arm, and the process died."""
+    policy = policy_of(f"gives_{choose.__name__}", choose)(**MADE)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=rf"an arm from 0 to 1; it gave the arm {gave}\."):
+            policy.ask()
+    assert policy.t == 0
+    with pytest.raises(RuntimeError, match=rf"in trial 0, after 0 pulls: .* it gave the arm {gave}\."):
+        pmb.simulate("gini", pmb.Bandit.bernoulli([0.4, 0.9]), policy, 10, trials=1, n_jobs=1)
+
+
+def test_a_setup_with_other_arguments_and_a_random_seed_are_said_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"write def setup\(self, metric, n_arms, support\)") as said:
+        policy_of("short", choose_first, setup=lambda self, metric: Setup())
+    one_sentence(said.value)
+    with pytest.raises(TypeError, match="seed"):
+        pmb.Vet(random_seed=1)
+
+
+def test_values_in_a_declaration_are_refused_with_the_place_for_them() -> None:
+    for declare in (lambda: state(a=np.ones(3)), lambda: per_arm(np.ones(3))):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"declared (as|for) int.*got array") as said:
+            declare()
+        one_sentence(said.value)
 
 
 def test_a_division_by_0_names_the_policy_the_kernel_and_the_trial() -> None:

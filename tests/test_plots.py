@@ -106,6 +106,12 @@ def test_given_axes_are_drawn_on_and_returned(count: int) -> None:
     assert ax.has_data()
 
 
+def test_a_figure_in_the_place_of_axes_is_refused() -> None:
+    figure = plt.figure()
+    with pytest.raises(TypeError, match=r"ax must be axes of matplotlib, got .*ax=figure.gca\(\)"):
+        pmb.plot_arms(pmb.Bandit.bernoulli([0.2, 0.8]), figure)  # type: ignore[arg-type]
+
+
 def test_one_arm_and_uncertified_metrics_can_be_drawn_too() -> None:
     alone = pmb.plot_mixture(pmb.GiniDeviation(), pmb.Bandit([[0.0, 1.0, 4.0]]))
     assert len(alone.patches) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmbandits._extras import import_optional
+from pmbandits._validation import short_repr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,6 +61,8 @@ def axes_in_library_style(ax: Axes | None, size: tuple[float, float], path: str 
             raise TypeError(
                 f"ax must be axes of matplotlib, got {str(ax)!r}; to save the picture, give path={str(ax)!r}."
             )
+        if ax is not None and not hasattr(ax, "plot"):
+            raise TypeError(f"ax must be axes of matplotlib, got {short_repr(ax)}; of a figure give ax=figure.gca().")
         axes: Axes = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
         yield axes
     if path is not None:

@@ -25,6 +25,7 @@ WEIGHT_TOLERANCE = 1e-9
 # What other libraries call it.
 _SYNONYMS = {
     "random_state": "seed",
+    "random_seed": "seed",
     "rng": "seed",
     "n_trials": "trials",
     "n_workers": "n_jobs",

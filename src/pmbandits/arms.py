@@ -389,7 +389,7 @@ def _distribution_from_dict(data: Any) -> Any:
     if "own" in data:
         raise ValueError(
             f"the arm {data['own']} is a distribution of your own, and code is never stored; make the arms again, and "
-            "give them, as in run.rescore(metric, bandit=arms)."
+            "give them, as in run.rescore(metric, bandit=arms), or study.rescore(metric, bandit={problem: arms})."
         )
     import scipy.stats as st
 

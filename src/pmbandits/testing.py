@@ -235,7 +235,13 @@ class PolicyContract(ABC):
         rounds = max(self.rounds, 2000)
         played = self.play(policy, rounds, np.random.default_rng(12))
         shares = np.bincount(played, minlength=self.n_arms(policy)) / rounds
-        assert np.abs(shares - np.asarray(policy.mixture)).max() <= self.tracks
+        mixture = np.asarray(policy.mixture)
+        off = float(np.abs(shares - mixture).max())
+        assert off <= self.tracks, (
+            f"after {rounds:,} rounds the shares of pulls {shares.round(4).tolist()} are {off:.3g} away from the "
+            f"mixture {mixture.round(4).tolist()}, but tracks = {self.tracks:g}; for a policy that explores for longer "
+            "set a larger tracks in the test class, and tracks = None for one that does not play its mixture."
+        )
 
     def test_a_simulation_makes_the_same_pulls_as_asking_and_telling_by_hand(self) -> None:
         """A simulation also names the same mixtures: at two checkpoints of two trials."""

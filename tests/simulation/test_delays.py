@@ -319,8 +319,9 @@ def test_a_function_is_known_by_the_arms_it_gives(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="another specification"):
         pmb.simulate(GINI, world(0.8), "track", 200, trials=2, out=tmp_path)
+    run.save(tmp_path / "run.parquet")
     with pytest.raises(ValueError, match="code is never stored"):
-        _ = run.bandit
+        _ = pmb.Run.load(tmp_path / "run.parquet").bandit
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -339,15 +339,46 @@ def test_a_run_can_be_repeated_from_what_it_says(run: pmb.Run, tmp_path: Path) -
     assert again.equals(run)
 
 
-def test_a_metric_made_from_a_function_is_named_but_not_stored(tmp_path: Path) -> None:
+class Rising(st.rv_continuous):
+    def _cdf(self, x: Any) -> Any:
+        return x * x
+
+    def _ppf(self, u: Any) -> Any:
+        return np.sqrt(u)
+
+
+def test_objects_of_the_user_are_in_a_fresh_run_but_not_in_its_file(tmp_path: Path) -> None:
     own = pmb.Distortion.from_function(lambda u: u * (1.0 - u), name="hump", holder=(1.0, 1.0))
-    run = pmb.simulate(own, BANDIT, pmb.Uniform(), 50, trials=2, n_jobs=1)
+    arms = pmb.Bandit([Rising(a=0.0, b=1.0, name="rising")(), st.uniform(0, 1)])
+    run = pmb.simulate(own, arms, pmb.Uniform(), 50, trials=2, n_jobs=1)
     run.save(tmp_path / "run.parquet")
-    for one in (run, pmb.Run.load(tmp_path / "run.parquet")):
-        with pytest.raises(ValueError, match="hump") as caught:
-            _ = one.metric
+    loaded = pmb.Run.load(tmp_path / "run.parquet")
+    assert run.metric is own and run.bandit is arms and loaded.equals(run)
+    assert np.allclose(run.decomposition("Uniform").regret, run.regret("Uniform")[1])
+    scored = run.rescore("mean")
+    assert scored.equals(loaded.rescore("mean", arms)) and scored.bandit is arms and scored.metric == pmb.Mean()
+    for fact, read in (("hump", lambda: loaded.metric), ("rising", lambda: loaded.bandit)):
+        with pytest.raises(ValueError, match=fact) as caught:
+            read()
         assert "code is never stored" in one_sentence(caught.value)
-        assert "hump" in str(one.summary())
+    assert "hump" in str(run.summary()) and "hump" in str(loaded.summary())
+
+
+def test_arms_that_are_equal_but_for_rounding_have_no_regret() -> None:
+    """0.1 + 0.2 is not 0.3 in binary numbers, and utilities of equal arms differ as little."""
+    arms = pmb.Bandit.bernoulli([0.1 + 0.2, 0.3, 0.2])
+    run = pmb.simulate("mean", arms, pmb.Uniform(), 30, trials=2, n_jobs=1)
+    assert run.arm_utilities[0] != run.arm_utilities[1]
+    pulls, regret = run.column("pulls", "Uniform")[1], run.column("arm_regret", "Uniform")[1]
+    assert np.allclose(regret, 0.1 * pulls[..., 2], rtol=1e-13)
+    two = pmb.simulate("mean", pmb.Bandit.bernoulli([0.1 + 0.2, 0.3]), pmb.Uniform(), 30, trials=2, n_jobs=1)
+    assert (two.column("arm_regret", "Uniform")[1] == 0.0).all()
+    assert (two.wide_table()["arm_regret"].to_numpy() == 0.0).all()
+
+
+def test_columns_that_are_one_in_the_table_are_there_once(run: pmb.Run) -> None:
+    tables = run.summary().latex(columns=["policy", "low", "high"])
+    assert tables.split(r"\end{tabular}")[0].count("interval") == 1
 
 
 def labels(policies: Any, **options: Any) -> tuple[str, ...]:

@@ -85,6 +85,9 @@ def test_compiled_quantiles_must_be_those_of_the_distribution() -> None:
     plain = type("Plain", (Kumaraswamy,), {"quantile_kernel": staticmethod(lambda u, shapes: u)})(a=0.0, b=1.0)
     with pytest.raises(TypeError, match="@kernel"):
         Bandit([plain(2.0, 5.0)])
+    bound = type("Bound", (Kumaraswamy,), {"quantile_kernel": kumaraswamy_quantile})(a=0.0, b=1.0)
+    with pytest.raises(TypeError, match=r"quantile_kernel = staticmethod\(kumaraswamy_quantile\)\."):
+        Bandit([bound(2.0, 5.0)])
 
 
 def test_a_reward_that_is_no_number_ends_the_simulation() -> None:

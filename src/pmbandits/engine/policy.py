@@ -6,6 +6,7 @@ What a policy can do comes from the classes below it, one for each task, from ``
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -155,6 +156,8 @@ class Policy(Saving, DeclaredOptions):
             cls._own = unpack.own
         if uses_sets is not None:
             cls._uses_sets = uses_sets
+        if "setup" in cls.__dict__:
+            cls._check_setup()
         cls._check_kernels(playable=name is not None or choose is not None)
         if name is not None:
             cls.name = name
@@ -166,6 +169,17 @@ class Policy(Saving, DeclaredOptions):
                     "files are loaded by this name, so give yours another one."
                 )
             REGISTRY[cls.name] = cls
+
+    @classmethod
+    def _check_setup(cls) -> None:
+        """Refuse a ``setup`` that cannot be called with what it is given."""
+        try:
+            inspect.signature(cls.setup).bind(None, None, None, None)
+        except TypeError:
+            raise TypeError(
+                f"setup of {cls.__name__} is given the metric, the number of arms and the support; write "
+                "def setup(self, metric, n_arms, support)."
+            ) from None
 
     @classmethod
     def _check_kernels(cls, playable: bool = True) -> None:

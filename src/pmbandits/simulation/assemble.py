@@ -159,7 +159,7 @@ def assemble_run(experiment: Experiment, results: Results, first: int = 0) -> Ru
         "spec": experiment.spec,
         "best": _best_mixture_record(experiment, scorer),
     }
-    return Run(table, provenance, np.concatenate(seconds))
+    return Run(table, provenance, np.concatenate(seconds), metric=experiment.metric, bandit=experiment.bandit)
 
 
 def _phase_ends_column(t: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
@@ -218,6 +218,8 @@ def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
         table,
         {**run.provenance, "spec": spec, "best": _best_mixture_record_of_stationary_arms(best, utility_of)},
         run._seconds,
+        metric=metric,
+        bandit=arms,
     )
 
 

@@ -68,8 +68,17 @@ class Run:
     (('Uniform',), 0.25)
     """
 
-    def __init__(self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None):
+    def __init__(
+        self,
+        table: pa.Table,
+        provenance: Mapping[str, Any],
+        seconds: NDArray[np.float64] | None = None,
+        *,
+        metric: Distortion | None = None,
+        bandit: Bandit | Changing | None = None,
+    ) -> None:
         self._table = table
+        self._metric, self._bandit = metric, bandit  # those that were played, if this is no run from a file
         self.provenance = dict(provenance)
         self._seconds = seconds  # seconds of each trial, in the order of the table
 
@@ -99,6 +108,11 @@ class Run:
     def arm_utilities(self) -> FloatArray:
         """The utility of every arm alone; where things change, the mean over the moments in which it plays."""
         return np.array(self.provenance["best"]["arms"], dtype=np.float64)
+
+    def _arm_gaps(self) -> FloatArray:
+        """By how much each arm alone falls short of the best one; 0 for what is rounding only."""
+        gaps = self.arm_utilities.max() - self.arm_utilities
+        return np.where(gaps > 1e-14 * np.abs(self.arm_utilities).max(), gaps, 0.0)
 
     @property
     def moments(self) -> list[dict[str, Any]]:
@@ -152,7 +166,9 @@ class Run:
 
     @property
     def bandit(self) -> Bandit | Changing:
-        """The arms, made again from the specification."""
+        """The arms; of a run from a file they are made again, which cannot be done for distributions of your own."""
+        if self._bandit is not None:
+            return self._bandit
         data = self.provenance["spec"]["bandit"]
         return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
 
@@ -160,13 +176,17 @@ class Run:
     def population(self) -> Population | None:
         """With segments: who comes how often, and the arms of each segment; ``None`` without segments."""
         found = self.provenance["spec"].get("segments")
-        return (
-            None if found is None else Population.from_dict(found, Bandit.from_dict(self.provenance["spec"]["bandit"]))
-        )
+        if found is None:
+            return None
+        arms = self.bandit
+        assert isinstance(arms, Bandit)
+        return Population.from_dict(found, arms)
 
     @property
     def metric(self) -> Distortion:
-        """The metric, made again from the specification."""
+        """The metric; in a run from a file it is made again, which cannot be done for a function of your own."""
+        if self._metric is not None:
+            return self._metric
         data = self.provenance["spec"]["metric"]
         if "custom" in data:
             raise ValueError(
@@ -213,7 +233,7 @@ class Run:
         _validation.check_choice("column", name, [*known, "arm_regret"] if self.is_stationary else [*known, "declared"])
         if name == "arm_regret":
             t, pulls = self.column("pulls", policy, horizon)
-            return t, pulls @ (self.arm_utilities.max() - self.arm_utilities)
+            return t, pulls @ self._arm_gaps()
         part = self._rows(policy, horizon)
         t = part["t"].to_numpy()
         per_trial = t.size // len(self.trials)
@@ -358,7 +378,7 @@ class Run:
         Parameters
         ----------
         metric : the metric by which to score. The policies played for the one that they had.
-        bandit : the arms; only needed if one of them is a distribution of your own, which a run cannot make again.
+        bandit : the arms; only needed for a run from a file, if one of them is a distribution of your own.
 
         Examples
         --------
@@ -408,7 +428,7 @@ class Run:
         numbers = {name: table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, k)
                    for name in ("pulls", "mixture")}  # fmt: skip
         if self.is_stationary:
-            columns["arm_regret"] = numbers["pulls"] @ (self.arm_utilities.max() - self.arm_utilities)
+            columns["arm_regret"] = numbers["pulls"] @ self._arm_gaps()
         for name, values in numbers.items():
             columns |= {f"{name}_{arm}": values[:, i] for i, arm in enumerate(self.names)}
         return pa.table(columns)

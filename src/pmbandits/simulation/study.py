@@ -105,8 +105,8 @@ class Study:
         Parameters
         ----------
         metric : the metric by which to score; see :meth:`Run.rescore`.
-        bandit : by the names of problems, their arms. They are only needed where an arm is a distribution of your own,
-            which a study that was loaded cannot make again. If there is one problem only, its arms.
+        bandit : by the names of problems, their arms. They are only needed for a study from files, where an arm is a
+            distribution of your own. If there is one problem only, its arms.
         """
         given = {} if bandit is None else bandit
         if not isinstance(given, Mapping):

@@ -121,7 +121,8 @@ class Summary:
         named = STUDY_HEADS if "problem" in self.rows[0] else ()
         heads = (*named, *COLUMN_HEADS)
         if columns is not None:
-            kept = [heads.index(_validation.check_choice("column", _HEAD_OF_KEY.get(x, x), heads)) for x in columns]
+            wanted = [_validation.check_choice("column", _HEAD_OF_KEY.get(x, x), heads) for x in columns]
+            kept = [heads.index(head) for head in dict.fromkeys(wanted)]  # "low" and "high" are one column
         else:
             left_out = CHOSEN_ONLY_COLUMNS | (WIDE_ONLY_COLUMNS if narrow else frozenset())
             kept = [k for k, head in enumerate(heads) if head not in left_out]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,11 @@ def check_quantile_kernel(distribution: ScipyDistribution, name: str) -> None:
     kernel = quantile_kernel_of(distribution)
     if kernel is None:
         return
+    if inspect.ismethod(kernel):
+        raise TypeError(
+            f"the quantile_kernel of {name} would be given the distribution itself; write in its class "
+            f"quantile_kernel = staticmethod({kernel.__name__})."
+        )
     if not hasattr(kernel, "py_func"):
         raise TypeError(
             f"the quantile_kernel of {name} is not compiled; write @kernel above its def, and in the class "
