@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +69,9 @@ class Run:
     """
 
     def __init__(
-        self,
-        table: pa.Table,
-        provenance: Mapping[str, Any],
-        seconds: NDArray[np.float64] | None = None,
-        *,
-        metric: Distortion | None = None,
-        bandit: Bandit | Changing | None = None,
-    ) -> None:
+        self, table: pa.Table, provenance: Mapping[str, Any], seconds: NDArray[np.float64] | None = None,
+        *, metric: Distortion | None = None, bandit: Bandit | Changing | None = None,
+    ) -> None:  # fmt: skip
         self._table = table
         self._metric, self._bandit = metric, bandit  # those that were played, if this is no run from a file
         self.provenance = dict(provenance)
@@ -167,33 +162,24 @@ class Run:
     @property
     def bandit(self) -> Bandit | Changing:
         """The arms; of a run from a file they are made again, which cannot be done for distributions of your own."""
-        if self._bandit is not None:
-            return self._bandit
         data = self.provenance["spec"]["bandit"]
-        return Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data)
+        return self._bandit or (Changing.from_dict(data) if "changing" in data else Bandit.from_dict(data))
 
     @property
     def population(self) -> Population | None:
         """With segments: who comes how often, and the arms of each segment; ``None`` without segments."""
         found = self.provenance["spec"].get("segments")
-        if found is None:
-            return None
-        arms = self.bandit
-        assert isinstance(arms, Bandit)
-        return Population.from_dict(found, arms)
+        return None if found is None else Population.from_dict(found, cast(Bandit, self.bandit))
 
     @property
     def metric(self) -> Distortion:
         """The metric; in a run from a file it is made again, which cannot be done for a function of your own."""
-        if self._metric is not None:
-            return self._metric
         data = self.provenance["spec"]["metric"]
-        if "custom" in data:
+        if self._metric is None and "custom" in data:
             raise ValueError(
-                f"the metric was made from a function, {data['custom']}; code is never stored, so it cannot be made "
-                "again."
+                f"the metric was a function, {data['custom']}; code is never stored, so it cannot be made again."
             )
-        return Distortion.from_dict(data)
+        return self._metric or Distortion.from_dict(data)
 
     def horizons(self, policy: str) -> tuple[int, ...]:
         """The horizons that a policy was run for; only one for an anytime policy."""
