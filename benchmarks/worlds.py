@@ -60,7 +60,7 @@ def forgetting(n_jobs: int = 1) -> dict[str, pmb.Run]:
 
 def forgetting_table(runs: dict[str, pmb.Run]) -> Table:
     """Regret at the end, and what the declared mixture falls short of, on average over the checkpoints."""
-    table = Table(title=f"Track in worlds that change: regret against the best mixture of each moment, {TRIALS} trials")
+    table = Table(title=f"Track in worlds that change: regret against the best mixture of each period, {TRIALS} trials")
     table.add_column("estimates")
     for name in runs:
         table.add_column(f"{name}: regret", justify="right")
@@ -126,7 +126,7 @@ def cost_table(rounds: int = 200_000) -> Table:
 
 
 def draw(runs: dict[str, pmb.Run], path: Path) -> None:
-    """Three pictures beside each other: the regret of each moment's end, and of all rounds so far."""
+    """Three pictures beside each other: the regret of each period's end, and of all rounds so far."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import pmbandits as pmb
-from pmbandits.arms import Bandit, wasserstein_constant, wasserstein_distance
+from pmbandits.arms import Bandit, half_wasserstein_diameter, wasserstein_distance
 from pmbandits.metrics import GiniDeviation, Mean, UpperCVaR
 from pmbandits.optimize import utility
 from pmbandits.supports import Binary, Finite, Interval, Real
@@ -266,7 +266,7 @@ def test_utility_agrees_with_the_value_of_a_large_draw():
 @given(hs.lists(hs.lists(hs.integers(-20, 20), min_size=1, max_size=6), min_size=1, max_size=4))
 def test_w_of_logged_arms_is_half_the_largest_scipy_distance(logs):
     pairs = [st.wasserstein_distance(a, b) for a, b in combinations(logs, 2)]
-    got = wasserstein_constant(Bandit.from_samples(logs))
+    got = half_wasserstein_diameter(Bandit.from_samples(logs))
     assert got == pytest.approx(0.5 * max(pairs, default=0.0), abs=1e-12)
 
 
@@ -294,7 +294,7 @@ def test_w_of_logged_arms_is_half_the_largest_scipy_distance(logs):
     ids=name_of,
 )
 def test_w_of_known_arms(arms, distance):
-    assert wasserstein_constant(Bandit(arms)) == pytest.approx(0.5 * distance, rel=1e-9, abs=1e-12)
+    assert half_wasserstein_diameter(Bandit(arms)) == pytest.approx(0.5 * distance, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(("first", "second"), [((0, 1), (0.3, 3)), ((0, 1), (2, 1.1)), ((-4, 0.2), (1, 5))])
@@ -302,7 +302,7 @@ def test_w_of_normals_whose_curves_cross_is_half_the_mean_of_a_folded_normal(fir
     # W1 couples quantiles: |μ + σZ| with the differences of the means and of the deviations
     mu, sigma = second[0] - first[0], abs(second[1] - first[1])
     folded = sigma * np.sqrt(2 / np.pi) * np.exp(-(mu**2) / (2 * sigma**2)) + mu * (1 - 2 * st.norm.cdf(-mu / sigma))
-    got = wasserstein_constant(Bandit([st.norm(*first), st.norm(*second)]))
+    got = half_wasserstein_diameter(Bandit([st.norm(*first), st.norm(*second)]))
     assert got == pytest.approx(0.5 * folded, rel=1e-9)
 
 
@@ -334,16 +334,16 @@ def test_two_opposite_coins_are_better_mixed_unless_they_are_alike(p):
 
 def test_w_is_infinite_only_with_an_error_that_names_the_tail():
     with pytest.raises(ValueError, match=r"upper tail"):
-        wasserstein_constant(Bandit([st.norm(), st.pareto(1)]))
+        half_wasserstein_diameter(Bandit([st.norm(), st.pareto(1)]))
 
 
 def test_wasserstein_constant_does_not_depend_on_the_order_of_the_arms() -> None:
     for pair in ([st.t(1.5), st.norm()], [st.pareto(1.5), st.expon()], [st.lognorm(1), st.norm(3)]):
-        forth, back = (pmb.wasserstein_constant(pmb.Bandit(arms)) for arms in (pair, pair[::-1]))
+        forth, back = (pmb.half_wasserstein_diameter(pmb.Bandit(arms)) for arms in (pair, pair[::-1]))
         assert forth == pytest.approx(back, rel=1e-9)
     for pair in ([st.cauchy(), st.norm()], [st.norm(), st.cauchy()]):
         with pytest.raises(ValueError, match="infinite"):
-            pmb.wasserstein_constant(pmb.Bandit(pair))
+            pmb.half_wasserstein_diameter(pmb.Bandit(pair))
 
 
 @settings(deadline=None, max_examples=15)
@@ -354,7 +354,7 @@ def test_w_of_arms_that_are_sub_gaussian_around_zero_is_at_most_root_two_pi(part
     for low, high, centre in parts:
         p = (1 - centre) * np.array([high, 0.0, low]) / (low + high) + centre * np.array([0.0, 1.0, 0.0])
         arms.append(st.rv_discrete(values=([-low, 0.0, high], p / p.sum())))
-    assert wasserstein_constant(Bandit(arms)) <= np.sqrt(2 * np.pi)
+    assert half_wasserstein_diameter(Bandit(arms)) <= np.sqrt(2 * np.pi)
 
 
 @settings(deadline=None, max_examples=40)
@@ -363,7 +363,7 @@ def test_w_bounds_the_distance_of_mixtures_by_that_of_their_weights(data):
     rng = np.random.default_rng(data.draw(hs.integers(0, 2**32 - 1)))
     x = np.arange(6.0)
     distributions = rng.dirichlet(np.ones(6), 3)
-    w = wasserstein_constant(Bandit([st.rv_discrete(values=(x, p)) for p in distributions]))
+    w = half_wasserstein_diameter(Bandit([st.rv_discrete(values=(x, p)) for p in distributions]))
     a, b = rng.dirichlet(np.ones(3), 2)
     assert st.wasserstein_distance(x, x, a @ distributions, b @ distributions) <= w * np.abs(a - b).sum() + 1e-12
 
@@ -434,9 +434,9 @@ def test_wasserstein_constant_of_many_arms_is_half_the_largest_distance_of_two()
     rng = np.random.default_rng(4)
     logs = [rng.normal(rng.normal(), rng.uniform(0.5, 2.0), size=40) for _ in range(12)]
     largest = max(st.wasserstein_distance(a, b) for a, b in combinations(logs, 2))
-    assert wasserstein_constant(Bandit(logs)) == pytest.approx(0.5 * largest, rel=1e-12)
+    assert half_wasserstein_diameter(Bandit(logs)) == pytest.approx(0.5 * largest, rel=1e-12)
     means = rng.normal(size=9)  # equal widths: the distance is that of the means
-    assert wasserstein_constant(Bandit([st.norm(m, 0.7) for m in means])) == pytest.approx(
+    assert half_wasserstein_diameter(Bandit([st.norm(m, 0.7) for m in means])) == pytest.approx(
         0.5 * np.ptp(means), rel=1e-9
     )
 

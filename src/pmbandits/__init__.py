@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pmbandits.advice import AdviceTable as AdviceTable
     from pmbandits.advice import advise as advise
     from pmbandits.arms import Bandit as Bandit
-    from pmbandits.arms import wasserstein_constant as wasserstein_constant
+    from pmbandits.arms import half_wasserstein_diameter as half_wasserstein_diameter
     from pmbandits.arms import wasserstein_distance as wasserstein_distance
     from pmbandits.changing import Changing as Changing
     from pmbandits.client import ServiceError as ServiceError
@@ -129,7 +129,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "pmbandits.advice": "Advice AdviceTable advise",
-            "pmbandits.arms": "Bandit wasserstein_constant wasserstein_distance",
+            "pmbandits.arms": "Bandit half_wasserstein_diameter wasserstein_distance",
             "pmbandits.changing": "Changing",
             "pmbandits.client": "ServiceError connect connect_async",
             "pmbandits.constraints": "Limits",

@@ -271,7 +271,7 @@ def check_bandit(bandit: object) -> None:
         )
 
 
-def wasserstein_constant(bandit: Bandit) -> float:
+def half_wasserstein_diameter(bandit: Bandit) -> float:
     """W of the arms: half the largest Wasserstein distance between two of them (``eq:W``).
 
     The paper defines it as the largest ratio of the W1 distance of two mixtures to the L1 distance of their weights,
@@ -279,7 +279,7 @@ def wasserstein_constant(bandit: Bandit) -> float:
     Arms whose means are far apart exceed that.
 
     >>> import pmbandits as pmb
-    >>> round(pmb.wasserstein_constant(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
+    >>> round(pmb.half_wasserstein_diameter(pmb.Bandit.bernoulli([0.4, 0.9])), 12)
     0.25
     """
     return 0.5 * largest_wasserstein(list(bandit.distributions))

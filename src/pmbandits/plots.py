@@ -335,7 +335,7 @@ def plot_regret(
             ax.set_ylim(0.0, 1.0)
             ax.axhline(0.0, color=COLOURS[0], lw=3.0)
             ax.text(0.5, 0.5, "the regret of all policies is 0", transform=ax.transAxes, ha="center")
-        _label_regret_axes(ax, "" if run.is_stationary else ", against\nthe best mixture of each moment")
+        _label_regret_axes(ax, "" if run.is_stationary else ", against\nthe best mixture of each period")
         if column == "arm_regret":
             ax.set_ylabel("cumulative regret to the best arm")
         drawn = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))

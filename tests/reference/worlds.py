@@ -98,7 +98,7 @@ def regret(
 ) -> tuple[list[float], list[float]]:
     """The regret after every round, and what the mixture of that round falls short of; straight from the definition.
 
-    ``bandits(t)`` are the arms after t rounds and ``playing(t)`` the positions of those that play; a moment is
+    ``bandits(t)`` are the arms after t rounds and ``playing(t)`` the positions of those that play; a period is
     over when either is another object than before. ``best(t)`` is the utility of the best mixture.
     """
     out, declared, lost, begin = [], [], 0.0, 0

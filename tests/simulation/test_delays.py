@@ -206,7 +206,7 @@ def test_regret_is_that_of_its_definition(name: str, metric: Any) -> None:
         regret, declared = slow.regret(metric, arms, world.at, lambda t: everyone, best, mixture)
         np.testing.assert_allclose(run.regret(label)[1][trial], regret, atol=1e-9)
         np.testing.assert_allclose(run.column("declared", label)[1][trial], declared, atol=1e-9)
-    weights = run.moments[0]["weights"]
+    weights = run.periods[0]["weights"]
     assert run.is_stationary is False and run.changes == tuple(p.start for p in world.pieces(rounds)[1:])
     assert pmb.utility(metric, world.at(0), weights) == pytest.approx(best(0), abs=1e-9)
 
@@ -224,7 +224,7 @@ def test_a_world_that_never_changes_has_the_regret_of_the_paper() -> None:
 def test_regret_with_limits_is_against_the_best_mixture_of_each_moment_that_keeps_them() -> None:
     run = pmb.simulate(GINI, STEP, "track", 120, trials=2, shares="b <= 10%")
     best_mixtures = [pmb.oracle(GINI, bandit, shares="b <= 10%").value for bandit in (A, B)]
-    assert [moment["value"] for moment in run.moments] == pytest.approx(best_mixtures)
+    assert [period["value"] for period in run.periods] == pytest.approx(best_mixtures)
     assert run.best.value == pytest.approx(np.mean(best_mixtures))
     assert (run.column("pulls", "Track")[1][:, -1, 1] <= 13).all()
 
@@ -354,10 +354,10 @@ def test_a_run_file_whose_moments_cannot_be_is_refused(tmp_path: Path) -> None:
 
     run = pmb.simulate(GINI, STEP, "track", 120, trials=2)
     for change in (
-        {"moments": []},
-        {"moments": run.moments[::-1]},
-        {"moments": [{**run.moments[0], "value": "x"}, run.moments[1]]},
-        {"moments": [{**run.moments[0], "weights": [1.0]}, run.moments[1]]},
+        {"periods": []},
+        {"periods": run.periods[::-1]},
+        {"periods": [{**run.periods[0], "value": "x"}, run.periods[1]]},
+        {"periods": [{**run.periods[0], "weights": [1.0]}, run.periods[1]]},
     ):
         said = {**run.provenance, "best": {**run.provenance["best"], **change}}
         pq.write_table(
@@ -365,7 +365,7 @@ def test_a_run_file_whose_moments_cannot_be_is_refused(tmp_path: Path) -> None:
         )
         with pytest.raises(ValueError, match="not a run file"):
             pmb.Run.load(tmp_path / "bad.parquet")
-    without = {**run.provenance, "best": {k: v for k, v in run.provenance["best"].items() if k != "moments"}}
+    without = {**run.provenance, "best": {k: v for k, v in run.provenance["best"].items() if k != "periods"}}
     pq.write_table(
         files.table_with_provenance(run.to_arrow().replace_schema_metadata(None), without), tmp_path / "bad.parquet"
     )
@@ -379,10 +379,10 @@ def test_the_summary_says_what_regret_means_and_the_picture_marks_changes() -> N
 
     matplotlib.use("Agg")
     run = pmb.simulate(GINI, STEP, ["track", "uniform"], 120, trials=3)
-    assert "best mixture of each moment" in str(run.summary()) and "2 moments" in str(run.summary())
+    assert "best mixture of each period" in str(run.summary()) and "2 periods" in str(run.summary())
     axes = run.plot()
     assert [line.get_xdata()[0] for line in axes.lines if len(set(line.get_xdata())) == 1] == [60]
-    assert axes.get_xscale() == "linear" and "each moment" in axes.get_ylabel()
+    assert axes.get_xscale() == "linear" and "each period" in axes.get_ylabel()
     with pytest.raises(ValueError, match="no such parts"):
         run.decomposition("Track")
 

@@ -107,7 +107,7 @@ def test_another_metric_scores_the_same_pulls(run: pmb.Run) -> None:
 
 def test_the_facts_of_a_run_are_attributes(run: pmb.Run) -> None:
     assert (run.names, run.n_arms, run.horizon, run.shares) == (BANDIT.names, BANDIT.n_arms, 400, None)
-    assert run.library == pmb.__version__ and run.moments == []
+    assert run.library == pmb.__version__ and run.periods == []
 
 
 def test_a_trial_alone_is_the_same_as_among_others(run: pmb.Run) -> None:

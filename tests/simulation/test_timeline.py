@@ -79,8 +79,8 @@ def test_regret_is_against_the_best_of_the_arms_that_play(metric: Any, changing:
     np.testing.assert_allclose(run.regret("mine")[1][0], regret, atol=1e-9)
     np.testing.assert_allclose(run.column("declared", "mine")[1][0], declared, atol=1e-9)
     assert run.changes == ((60, 100, 120, 150, 180) if changing else (60, 100, 150, 180))
-    assert all(moment["weights"][2] == 0.0 for moment in run.moments[:2])
-    assert set(np.flatnonzero(run.moments[0]["weights"])) <= {0, 1}
+    assert all(period["weights"][2] == 0.0 for period in run.periods[:2])
+    assert set(np.flatnonzero(run.periods[0]["weights"])) <= {0, 1}
 
 
 def test_a_schedule_is_part_of_what_a_folder_is_for(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_limits_are_those_of_the_arms_that_play() -> None:
         pmb.oracle(GINI, BANDIT, shares="b <= 20%; c >= 30%").value,
         pmb.oracle(GINI, without, shares="c >= 30%").value,
     ]
-    assert [moment["value"] for moment in run.moments] == pytest.approx(
+    assert [period["value"] for period in run.periods] == pytest.approx(
         [best_mixtures[0], best_mixtures[1], best_mixtures[0]]
     )
     t, pulls = run.column("pulls", "it")

@@ -37,7 +37,7 @@ def test_the_etc_bound_is_the_theorem(name: str, gap: str, horizon: int) -> None
     gaps = pmb.gaps(metric, bandit, epsilon)
     distance, lost = (gaps.d12, gaps.d01) if gap == "12" else (gaps.d13, gaps.d02)
     rounds = paper.number_of_samples(horizon, bandit.n_arms, epsilon, distance, known.q, known.constant)
-    width = pmb.wasserstein_constant(bandit)
+    width = pmb.half_wasserstein_diameter(bandit)
     bound = theory.etc_bound(metric, bandit, horizon, epsilon, gap=gap)
     expected = paper.etc_theorem(horizon, bandit.n_arms, known.q, known.constant, width, rounds, lost)
     assert bound.value == pytest.approx(expected, rel=1e-9)

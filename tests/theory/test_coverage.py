@@ -10,7 +10,11 @@ import scipy.stats as st
 
 import pmbandits as pmb
 from pmbandits.confidence import confidence_set
-from pmbandits.theory.deviations import deviation_at_all_times, deviation_at_fixed_n, deviation_up_to_horizon
+from pmbandits.theory.deviations import (
+    deviation_valid_at_all_times,
+    deviation_valid_at_fixed_n,
+    deviation_valid_up_to_horizon,
+)
 
 theory = pmb.theory
 LAWS = {
@@ -81,7 +85,7 @@ def test_the_concentration_lemma_needs_arms_that_are_sub_gaussian_enough() -> No
 def test_every_radius_for_one_n_covers(law: str, name: str) -> None:
     at = [1, 8, 64]
     found = distances(law, 64, at, 1000, seed=3)
-    off = deviation_at_fixed_n(name, LAWS[law][1], 1, 0.1)
+    off = deviation_valid_at_fixed_n(name, LAWS[law][1], 1, 0.1)
     for k, n in enumerate(at):
         # 0.1 plus three standard errors of the simulation
         assert (found[:, k] > off.radius(n)).mean() <= 0.1 + 3 * math.sqrt(0.09 / 1000)
@@ -92,7 +96,7 @@ def test_every_radius_for_one_n_covers(law: str, name: str) -> None:
 def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
     at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
     found = distances(law, 80, at, 300, seed=4)
-    off = deviation_up_to_horizon(name, LAWS[law][1], 1, 80)
+    off = deviation_valid_up_to_horizon(name, LAWS[law][1], 1, 80)
     outside = (found > np.array([off.radius(n) for n in at])).any(axis=1)
     assert outside.mean() <= min(1.0, off.failure_ever) + 3 * math.sqrt(0.02 / 300)
 
@@ -102,14 +106,14 @@ def test_every_radius_up_to_a_horizon_covers_at_all_times_together(law: str, nam
 def test_every_radius_without_a_horizon_covers_at_all_times_together(law: str, name: str) -> None:
     at = [1, 2, 3, 5, 8, 13, 21, 34, 55, 80]
     found = distances(law, 80, at, 300, seed=5)
-    off = deviation_at_all_times(name, LAWS[law][1], 1, 0.1)
+    off = deviation_valid_at_all_times(name, LAWS[law][1], 1, 0.1)
     outside = (found > np.array([off.radius(n) for n in at])).any(axis=1)
     assert outside.mean() <= 0.1 + 3 * math.sqrt(0.09 / 300)
     assert off.condition.holds
 
 
 def test_the_papers_cirt_set_is_reported_as_not_valid_at_all_times() -> None:
-    assert not deviation_at_all_times("paper", pmb.Binary(), 2, 0.05).condition.holds
+    assert not deviation_valid_at_all_times("paper", pmb.Binary(), 2, 0.05).condition.holds
     assert confidence_set("paper", pmb.Binary(), 2, delta=0.05).radius(100) == pytest.approx(
-        deviation_at_all_times("paper", pmb.Binary(), 2, 0.05).radius(100)
+        deviation_valid_at_all_times("paper", pmb.Binary(), 2, 0.05).radius(100)
     )

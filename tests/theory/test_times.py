@@ -147,8 +147,8 @@ def test_the_estimation_regret_stays_below_its_limit(name: str, epsilon: float) 
 
 def test_w_of_arms_around_zero_is_below_its_limit_and_far_arms_exceed_it() -> None:
     near = pmb.Bandit([st.norm(0, 1), st.norm(0, 0.1), st.uniform(-1, 2)])
-    assert theory.wasserstein_constant(near) <= theory.distance_limit(1.0)
-    assert theory.wasserstein_constant(pmb.Bandit([st.norm(0), st.norm(9)])) > theory.distance_limit(1.0)
+    assert theory.half_wasserstein_diameter(near) <= theory.distance_limit(1.0)
+    assert theory.half_wasserstein_diameter(pmb.Bandit([st.norm(0), st.norm(9)])) > theory.distance_limit(1.0)
 
 
 @settings(deadline=None, max_examples=30)

@@ -38,7 +38,7 @@ def caveat_findings(advice: Advice) -> Iterator[Finding]:
 _DECLARE_RANGE = "If you know where values can lie, say so: --support lo,hi (support=Interval(lo, hi) in Python)."
 
 
-def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _loss_assumed_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     seen, change = "Larger is taken as better.", "If smaller is better: --loss (loss=True in Python)."
     if not advice.loss:
         return Finding(caveat.kind, seen, "", change)
@@ -48,7 +48,7 @@ def _loss_assumed_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     )
 
 
-def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _wrong_tail_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     seen = "The numbers are losses" if advice.loss else "The rewards are losses, written as negative numbers"
     other = opposite_tail_metric(advice.metric)
     return Finding(
@@ -59,7 +59,7 @@ def _wrong_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     )
 
 
-def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _drift_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     size = ""
     if caveat.numbers:
         written = NumberFormat.for_resolution([0.1 * (caveat.numbers["late"] - caveat.numbers["early"])])
@@ -69,27 +69,27 @@ def _drift_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
     return Finding(caveat.kind, seen, "The answer is about the whole time.", "For recent rows only: --since DATE.")
 
 
-def _few_rewards_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _few_rewards_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     have = "have" if len(caveat.arms) > 1 else "has"
     left_out = all(advice.names.index(name) in advice.evidence.left_out for name in caveat.arms)
     done = "The answer is about the others." if left_out else ""
     return Finding(caveat.kind, f"{names} {have} fewer than {min_sample_size_text(advice)}: too few to compare.", done)
 
 
-def _heavy_tail_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _heavy_tail_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     seen = f"A few values of {names} are so far from the others that they decide the result."
     done = "So there is no interval and no verdict." if advice.tails else "The answer is about the others."
     return Finding(caveat.kind, seen, done, _DECLARE_RANGE)
 
 
-def _outlier_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _outlier_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     reward = plain_number(caveat.numbers["reward"])
     without = number_format(advice)(caveat.numbers["without"])
     seen = f"One value of {names} ({reward}) decides how {names} compares; without it {names} is {without}."
     return Finding(caveat.kind, seen, "Is it right?")
 
 
-def _deciding_unit_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _deciding_unit_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     written = number_format(advice)
     average, without = (written(caveat.numbers[which]) for which in ("average", "without"))
     seen = (
@@ -98,7 +98,7 @@ def _deciding_unit_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding
     return Finding(caveat.kind, seen, "Is it right?")
 
 
-def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding:
+def _unknown_range_finding(advice: Advice, caveat: Caveat, names: str) -> Finding:
     ends = sorted(advice.shown(end) for end in reward_range(advice))
     low, high = (plain_number(float(f"{end:.4g}")) for end in ends)
     seen = f"All values are {low}" if low == high else f"Values were seen from {low} to {high}"
@@ -106,12 +106,12 @@ def _unknown_range_caveat(advice: Advice, caveat: Caveat, names: str) -> Finding
 
 
 _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
-    "direction assumed": _loss_assumed_caveat,
-    "wrong end": _wrong_tail_caveat,
-    "drift": _drift_caveat,
-    "few rewards": _few_rewards_caveat,
-    "few units": _few_rewards_caveat,
-    "range not known": _unknown_range_caveat,
+    "direction assumed": _loss_assumed_finding,
+    "wrong end": _wrong_tail_finding,
+    "drift": _drift_finding,
+    "few rewards": _few_rewards_finding,
+    "few units": _few_rewards_finding,
+    "range not known": _unknown_range_finding,
     "unusable rows": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"Most rows could not be used: {caveat.numbers['unusable']:,.0f} of {caveat.numbers['rows']:,.0f}.",
@@ -125,9 +125,9 @@ _CAVEATS: dict[str, Callable[[Advice, Caveat, str], Finding]] = {
     "moment bound broken": lambda advice, caveat, names: Finding(
         caveat.kind, f"The values speak against the declared {advice.support!r}.", ""
     ),
-    "heavy tail": _heavy_tail_caveat,
-    "outlier": _outlier_caveat,
-    "deciding unit": _deciding_unit_caveat,
+    "heavy tail": _heavy_tail_finding,
+    "outlier": _outlier_finding,
+    "deciding unit": _deciding_unit_finding,
     "apart in time": lambda advice, caveat, names: Finding(
         caveat.kind,
         f"{names} {'were' if len(caveat.arms) > 1 else 'was'} not tried at the same time as the others.",

@@ -301,12 +301,12 @@ def _left_out(
     names = [name for k, name in enumerate(frequencies) if k not in segments]
     if names:
         share, have = share_in_percent(sum(frequencies[n] for n in names)), "have" if len(names) > 1 else "has"
-        seen = f"{_listed(names)} ({share} of the rows) {have} fewer than {fewest} of something that others have."
+        seen = f"{_first_names(names)} ({share} of the rows) {have} fewer than {fewest} of something that others have."
         yield Finding("few in segment", seen, f"The plan leaves {'them' if len(names) > 1 else 'it'} out.")
     bare = [sentences.arm_label(n, whole.log.arm_column) for k, n in enumerate(whole.names) if k not in arms]
     if bare:
         were = "were" if len(bare) > 1 else "was"
-        seen = f"{_listed(bare)} {were} hardly ever tried in some of them (fewer than {fewest})."
+        seen = f"{_first_names(bare)} {were} hardly ever tried in some of them (fewer than {fewest})."
         yield Finding("few in segment", seen, f"The plan leaves {'them' if len(bare) > 1 else 'it'} out.")
 
 
@@ -340,6 +340,6 @@ def _share(share: float) -> str:
     return share_in_percent(share) if share > 0.0 else "none"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"

@@ -174,7 +174,7 @@ def advise(
 
 def _ask_for_columns(data: Path, options: dict[str, Any]) -> None:
     """On a terminal, ask for columns that are not clear, and put the answers into ``options``."""
-    from pmbandits.logs import ReadSettings, sniff, unclear_columns
+    from pmbandits.logs import ReadSettings, candidates_for_unclear_columns, sniff
 
     if options["wide"] or (options["arm"] and options["reward"]) or not (sys.stdin.isatty() and out.is_terminal):
         return
@@ -182,7 +182,7 @@ def _ask_for_columns(data: Path, options: dict[str, Any]) -> None:
     if {"arm", "reward"} <= {name.strip().lower() for name in found.columns} or (found.wide and found.sure):
         return
     questions = {"arm": "says what was chosen", "reward": "has the result"}
-    for name, likely in unclear_columns(found, ReadSettings(options["arm"], options["reward"])).items():
+    for name, likely in candidates_for_unclear_columns(found, ReadSettings(options["arm"], options["reward"])).items():
         offered = [column for column in likely or found.columns if column != options["arm"]]
         _print_lines([f"{data.name}: which column {questions[name]}?"])
         for number, column in enumerate(offered, 1):

@@ -194,7 +194,7 @@ def certified_utility_and_regret_bounds(
     return low, middle, high, rival, min(rival - low, regret)
 
 
-def rewards_of_each_arm(memory: Memory) -> Iterator[tuple[FloatArray, FloatArray]]:
+def rewards_and_counts_by_arm(memory: Memory) -> Iterator[tuple[FloatArray, FloatArray]]:
     """The sorted rewards of each arm, and how often each came."""
     samples = memory.storage_mode == SAMPLES
     x, owner = memory.x[: memory.rewards], memory.pool_arm[: memory.rewards]
@@ -213,7 +213,7 @@ def rewards_of_each_arm(memory: Memory) -> Iterator[tuple[FloatArray, FloatArray
 def arm_utility_intervals(memory: Memory, failure: float) -> FloatArray:
     """The least, the empirical and the largest utility of each arm, for a linear metric, from betting on the means."""
     slope, ends = float(h_value(memory.h, 1.0)), np.empty((memory.n_arms, 3))
-    for i, (rewards, counts) in enumerate(rewards_of_each_arm(memory)):
+    for i, (rewards, counts) in enumerate(rewards_and_counts_by_arm(memory)):
         low, high = mean_interval(rewards, counts, memory.low, memory.high, failure)
         mean = float((rewards * counts).sum() / counts.sum()) if counts.size else memory.low
         ends[i] = max(low - memory.rounding, memory.low), mean, min(high + memory.rounding, memory.high)
@@ -231,7 +231,7 @@ def corner_utility_and_regret_bounds(
     width, lo = memory.high - memory.low, memory.low
     atoms = None if basis.atoms is None else _unit_rewards(basis.atoms, memory, corner)
     arms = []
-    for rewards, counts in rewards_of_each_arm(memory):
+    for rewards, counts in rewards_and_counts_by_arm(memory):
         arms.append((_unit_rewards(rewards, memory, corner), counts[::-1] if corner.mirrored else counts))
     groups = [group_rewards(x, counts, corner) for x, counts in arms]
     most, members = np.zeros(len(arms)), np.flatnonzero(mix > 0.0)

@@ -25,7 +25,7 @@ index: Any = None  # in a kernel: the author's
 lane: Any = None
 
 
-def choose_largest_index(memory: int) -> int:
+def pull_arm_with_largest_index(memory: int) -> int:
     """Every arm once; then the arm with the largest index, and of equal ones that with the fewest pulls.
 
     An arm that waits for its first reward has an infinite index.
@@ -80,7 +80,7 @@ def set_mixture_to_largest_mean(memory: int) -> None:
 def kernels_of_index(given: Any, opens: Any) -> tuple[Any, Any]:
     """The two kernels of an index; ``opens`` is the policy's own ``unpack``, or ``None``."""
     opens = unpack if opens is None else opens
-    alone = kernel(_with_globals(choose_largest_index, given, index=given, unpack=opens))
+    alone = kernel(_with_globals(pull_arm_with_largest_index, given, index=given, unpack=opens))
     inside = kernel(given.py_func, python=False, force_inline=True, divides_by_0=True)
     lanes = _with_globals(choose_in_lanes, given, index=inside, lane=lane_state(opens.own))
     return alone, kernel(lanes, python=False, divides_by_0=True)

@@ -33,7 +33,7 @@ from pmbandits.logs.periods import PERIODS as PERIODS
 from pmbandits.logs.reading import read_log as read_log
 from pmbandits.logs.reading import read_samples as read_samples
 from pmbandits.logs.resolve import UnclearColumnsError as UnclearColumnsError
-from pmbandits.logs.resolve import unclear_columns as unclear_columns
+from pmbandits.logs.resolve import candidates_for_unclear_columns as candidates_for_unclear_columns
 from pmbandits.logs.row_report import MalformedRow as MalformedRow
 from pmbandits.logs.row_report import RowReport as RowReport
 from pmbandits.logs.sniff import SniffedTable as SniffedTable

@@ -16,7 +16,7 @@ from pmbandits.logs.findings import Finding
 from pmbandits.logs.sniff import SNIFFED_ROWS, SniffedTable, sniff, sniff_rows
 
 
-def unclear_columns(found: SniffedTable, settings: ReadSettings) -> dict[str, list[str]]:
+def candidates_for_unclear_columns(found: SniffedTable, settings: ReadSettings) -> dict[str, list[str]]:
     """For the arm and the reward, if it is not clear which column is meant: the candidates, the likeliest first."""
     out = {}
     for name, sure, candidates in (
@@ -34,7 +34,9 @@ class UnclearColumnsError(ValueError):
 
     def __init__(self, source: str, found: SniffedTable, settings: ReadSettings) -> None:
         what = {"arm": "says what was chosen (the arm)", "reward": "has the result (the reward, a number)"}
-        none = {name: text for name, text in what.items() if unclear_columns(found, settings).get(name) == []}
+        none = {
+            name: text for name, text in what.items() if candidates_for_unclear_columns(found, settings).get(name) == []
+        }
         listed = ", ".join(found.columns[:20]) + (", …" if len(found.columns) > 20 else "")
         wide = "If each column is one of the things to choose from: --wide (wide=True in Python). "
         super().__init__(
@@ -120,7 +122,7 @@ def _resolve_columns(
         other = " If rows say what was chosen: --arm NAME --reward NAME (arm=, reward= in Python)."
         assumed = replace(finding, kind="columns assumed", change=finding.change + other)
         return replace(settings, wide=list(found.arms)), [assumed]
-    unclear = unclear_columns(found, settings)
+    unclear = candidates_for_unclear_columns(found, settings)
     arm = arm or next((c for c in found.arm_candidates if c != reward), None)
     reward = reward or next((c for c in found.reward_candidates if c != arm), None)
     if arm is None or reward is None:

@@ -121,7 +121,7 @@ def wasserstein_units_per_radius(s: State) -> float:
 
 
 @step("floats, bool, float, float, float, float, floats -> none")
-def fill_steepest_chords(
+def fill_max_rise_and_fall_slopes(
     h: FloatArray, concave: bool, l0: float, u0: float, l1: float, u1: float, out: FloatArray
 ) -> None:
     """The steepest chords of h in a run of cells whose intervals go from [l0, u0] down to [l1, u1], into ``out``.
@@ -180,7 +180,7 @@ def add_cells_to_rate_bounds(
         ends[0] += width
     if l0 >= 1.0 - 1e-14:
         ends[1] += width
-    fill_steepest_chords(h, True, l0, u0, l1, u1, steep)
+    fill_max_rise_and_fall_slopes(h, True, l0, u0, l1, u1, steep)
     for i in range(k):
         up = steep[0] * (1.0 - end[i]) if end[i] + radius[i] < 1.0 else 0.0
         down = steep[1] * start[i] if start[i] > radius[i] else 0.0
@@ -217,7 +217,7 @@ def add_kl_band_cells_to_rate_bounds(
         lower, upper = survival_interval(KL_BAND, below, n, none, none, band, i)
         l1 += a[i] * lower
         u1 += a[i] * upper
-    fill_steepest_chords(h, concave, l0, u0, l1, u1, steep)
+    fill_max_rise_and_fall_slopes(h, concave, l0, u0, l1, u1, steep)
     for i in range(k):
         n = n_rewards[i]
         above, below = int(start[i] * n + 0.5), int(end[i] * n + 0.5)

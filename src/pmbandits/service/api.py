@@ -251,7 +251,7 @@ def _add_experiment_routes(app: FastAPI, service: Service) -> None:
     ) -> Any:
         """Acts of administration, newest first: who did what, and when."""
         found = await service.run_in_thread(partial(service.store.audit_entries, limit, before))
-        return {"acts": [_with_iso_time(admin_action) for admin_action in found]}
+        return {"acts": [_replace_at_by_iso_time(admin_action) for admin_action in found]}
 
 
 def _add_key_routes(app: FastAPI, service: Service) -> None:
@@ -403,7 +403,7 @@ def _add_reading_routes(app: FastAPI, service: Service) -> None:
             return found
 
         found = await service.read_in_thread(key, name, work)
-        return {"points": [_with_iso_time(one) for one in found]}
+        return {"points": [_replace_at_by_iso_time(one) for one in found]}
 
     @app.get("/v1/experiments/{name}/log", tags=["reading"], response_class=Response)
     async def log(
@@ -444,7 +444,7 @@ async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncItera
         yield part
 
 
-def _with_iso_time(found: dict[str, Any]) -> dict[str, Any]:
+def _replace_at_by_iso_time(found: dict[str, Any]) -> dict[str, Any]:
     """Replace ``at`` (milliseconds) by ``time``, as text in UTC."""
     found["time"] = iso_utc(found.pop("at"))
     return found

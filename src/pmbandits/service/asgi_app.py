@@ -92,7 +92,7 @@ class AsgiApp:
 
     async def _answer_ask_or_tell(self, scope: Scope, receive: Receive, name: str, verb: str) -> bytes:
         service, headers = self.service, dict(scope["headers"])
-        key = service.known_key(headers.get(b"authorization")) or await self._authenticate(scope)
+        key = service.authenticate_from_cache(headers.get(b"authorization")) or await self._authenticate(scope)
         service.check_permission(key, verb, name)
         raw = await read_body(receive, service.settings.body)
         try:

@@ -141,7 +141,7 @@ def _event_row_to_dict(row: Any, names: ArmNames) -> dict[str, Any]:
     }
 
 
-def _with_iso_times(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _write_times_as_iso(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Replace the times of events by text in UTC."""
     for event in found:
         event["time"] = iso_utc(event["time"])
@@ -175,7 +175,7 @@ async def events_as_json(rows: Rows, after: int, limit: int, run_in_thread: RunI
     """Events as JSON."""
     before = b'{"events":['
     async for piece in _read_and_convert_in_chunks(
-        rows, after, limit, run_in_thread, lambda found: msgspec.json.encode(_with_iso_times(found))[1:-1]
+        rows, after, limit, run_in_thread, lambda found: msgspec.json.encode(_write_times_as_iso(found))[1:-1]
     ):
         yield before + piece
         before = b","
@@ -187,7 +187,7 @@ async def events_as_csv(rows: Rows, after: int, limit: int, run_in_thread: RunIn
 
     def written(found: list[dict[str, Any]]) -> bytes:
         text = io.StringIO()
-        csv.DictWriter(text, COLUMNS).writerows(_with_iso_times(found))
+        csv.DictWriter(text, COLUMNS).writerows(_write_times_as_iso(found))
         return text.getvalue().encode()
 
     yield (",".join(COLUMNS) + "\r\n").encode()

@@ -232,7 +232,7 @@ class Service:
         self.store.close()
 
     # ---- authentication ------------------------------------------------------------------------------------
-    def known_key(self, authorization: bytes | None) -> Key | None:
+    def authenticate_from_cache(self, authorization: bytes | None) -> Key | None:
         """The key of a request if it was checked before and is within its rate; else None: see authenticate."""
         if authorization is None or self.settings.open:
             return None

@@ -3,14 +3,14 @@
 With stationary arms the utility is that of the shares played so far, V(τ_t/t), and the regret is the utility of the
 best mixture minus it.
 
-Where arms change, or come and go, time falls into moments in which nothing changes. Utility is a matter of a
-distribution, so each moment has one of its own: V_m of the shares that were played *in the moment*, with the arms of
-the moment. Its regret is V*_m, the utility of the best mixture of the arms that play then, minus that. The regret
-after t rounds is the mean over the rounds: the sum over moments of n_m (V*_m − V_m(shares in m)) / t, where n_m rounds
-of the moment lie within the first t. With a single moment this is the regret above.
+Where arms change, or come and go, time falls into periods in which nothing changes. Utility is a matter of a
+distribution, so each period has one of its own: V_m of the shares that were played *in the period*, with the arms of
+the period. Its regret is V*_m, the utility of the best mixture of the arms that play then, minus that. The regret
+after t rounds is the mean over the rounds: the sum over periods of n_m (V*_m − V_m(shares in m)) / t, where n_m rounds
+of the period lie within the first t. With a single period this is the regret above.
 
 Why shares played, and not the mixture that the policy declares: only they pay for exploring, and for shares that were
-played before a change and are made up for after it. Why in the moment, and not since the start: rewards of the past
+played before a change and are made up for after it. Why in the period, and not since the start: rewards of the past
 came from other arms. What the declared mixture falls short of at a checkpoint, V*_m − V_m(mixture), is kept beside it.
 """
 
@@ -79,16 +79,16 @@ class RegretScorer:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.is_stationary = experiment, experiment.timeline.is_stationary
         known = {}
-        for moment in experiment.moments:
-            key = id(moment.bandit), moment.playing
+        for period in experiment.periods:
+            key = id(period.bandit), period.playing
             if key not in known:
-                known[key] = utility_function(experiment.metric, moment.bandit_of_playing_arms)
-        self.utility_of = [known[id(moment.bandit), moment.playing] for moment in experiment.moments]
-        self.playing = [list(moment.playing) for moment in experiment.moments]
+                known[key] = utility_function(experiment.metric, period.bandit_of_playing_arms)
+        self.utility_of = [known[id(period.bandit), period.playing] for period in experiment.periods]
+        self.playing = [list(period.playing) for period in experiment.periods]
         self.best = np.array([best.value for best in experiment.best_mixtures])
 
     def score_trials(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
-        """Score trials, the first axis. ``pulls`` has the rows of the checkpoints ``t``, then those of ends of moments.
+        """Score trials, the first axis. ``pulls`` has the rows of the checkpoints ``t``, then those of ends of periods.
 
         Every trial has the numbers that it would have alone, to the last bit.
         """
@@ -101,14 +101,14 @@ class RegretScorer:
         return TrialScores(*(np.stack(column) for column in zip(*scores, strict=True)))
 
     def _score_with_moments(self, t: NDArray[np.int64], pulls: NDArray[np.int64], mixture: FloatArray) -> TrialScores:
-        ends = self.experiment.moment_ends(int(t[-1]))
+        ends = self.experiment.period_ends(int(t[-1]))
         at_ends, pulls = pulls[t.size :], pulls[: t.size]
         starts, pulls_before = np.append(0, ends[:-1]), np.vstack((np.zeros_like(at_ends[:1]), at_ends[:-1]))
-        moment_of_checkpoint = np.searchsorted(ends, t)  # the moment in which each checkpoint lies
+        period_of_checkpoint = np.searchsorted(ends, t)  # the period in which each checkpoint lies
         utility, declared, best_sum, utility_sum = np.empty(t.size), np.empty(t.size), 0.0, 0.0
         best_total = np.empty(t.size)
         for m in range(ends.size):
-            rows = np.flatnonzero(moment_of_checkpoint == m)
+            rows = np.flatnonzero(period_of_checkpoint == m)
             times = np.append(t[rows], ends[m]) - starts[m]
             played = np.vstack((pulls[rows], at_ends[m : m + 1])) - pulls_before[m]
             shares = np.vstack((played / times[:, None], mixture[rows]))[:, self.playing[m]]
@@ -224,24 +224,24 @@ def rescored_run(run: Run, metric: Distortion, bandit: Bandit | None) -> Run:
 
 
 def _best_mixture_record(experiment: Experiment, scorer: RegretScorer) -> dict[str, Any]:
-    """Return the best mixture as JSON; where arms change, its average over rounds and that of each moment."""
+    """Return the best mixture as JSON; where arms change, its average over rounds and that of each period."""
     gaps = [best.gap if best.certified else None for best in experiment.best_mixtures]
     if experiment.timeline.is_stationary:
         return _best_mixture_record_of_stationary_arms(experiment.best_mixtures[0], scorer.utility_of[0])
-    moments, k = [], experiment.bandit.n_arms
-    for moment, best in zip(experiment.moments, experiment.best_mixtures, strict=True):
+    periods, k = [], experiment.bandit.n_arms
+    for period, best in zip(experiment.periods, experiment.best_mixtures, strict=True):
         weights = np.zeros(k)
-        weights[list(moment.playing)] = best.weights
-        moments.append({"start": moment.start, "value": best.value, "weights": weights.tolist()})
-    alone = np.full((len(moments), k), np.nan)
+        weights[list(period.playing)] = best.weights
+        periods.append({"start": period.start, "value": best.value, "weights": weights.tolist()})
+    alone = np.full((len(periods), k), np.nan)
     for m, playing in enumerate(scorer.playing):
         alone[m, playing] = scorer.utility_of[m](np.eye(len(playing)))
     plays = np.isfinite(alone).sum(axis=0)
-    rounds = np.array([moment.end - moment.start for moment in experiment.moments]) / experiment.moments[-1].end
+    rounds = np.array([period.end - period.start for period in experiment.periods]) / experiment.periods[-1].end
     return {
-        "value": float(rounds @ [moment["value"] for moment in moments]),
-        "weights": (rounds @ np.array([moment["weights"] for moment in moments])).tolist(),
+        "value": float(rounds @ [period["value"] for period in periods]),
+        "weights": (rounds @ np.array([period["weights"] for period in periods])).tolist(),
         "gap": None if None in gaps else max(gap for gap in gaps if gap is not None),
         "arms": np.where(plays > 0, np.nansum(alone, axis=0) / np.maximum(plays, 1), np.nanmin(alone)).tolist(),
-        "moments": moments,
+        "periods": periods,
     }

@@ -165,8 +165,8 @@ def simulate(
 
     Notes
     -----
-    Where arms change, or come and go, time falls into moments in which nothing changes. The regret of a moment is
-    against the best mixture of the arms that play then: V*_m − V_m(shares played in the moment). The regret after t
+    Where arms change, or come and go, time falls into periods in which nothing changes. The regret of a period is
+    against the best mixture of the arms that play then: V*_m − V_m(shares played in the period). The regret after t
     rounds is the mean of this over the rounds. The column ``declared`` has V*_m − V_m(mixture) at the checkpoint, with
     the policy's own mixture. So ``declared`` shows what the policy knows, and ``regret`` what it did.
 
@@ -294,11 +294,11 @@ def _read_finished_trials(journal: Journal, experiments: Sequence[Experiment]) -
 def _check_journal_record(found: FinishedTrials, experiment: Experiment, entry: PolicyAtHorizon) -> None:
     """Refuse finished trials that no simulation can have left behind."""
     k = experiment.bandit.n_arms
-    t, moment_ends, problem = entry.checkpoints, experiment.moment_ends(entry.horizon), None
-    if found.pulls.shape[1] != (t.size + moment_ends.size) * k or found.mixture.shape[1] != t.size * k:
+    t, period_ends, problem = entry.checkpoints, experiment.period_ends(entry.horizon), None
+    if found.pulls.shape[1] != (t.size + period_ends.size) * k or found.mixture.shape[1] != t.size * k:
         problem = "there is not one number for each arm and checkpoint"
     else:
-        times = np.concatenate((t, moment_ends))
+        times = np.concatenate((t, period_ends))
         order = np.argsort(times, kind="stable")
         pulls = found.pulls.reshape(found.size, times.size, k)[:, order]
         problem = why_trial_is_impossible(times[order], pulls, found.mixture)

@@ -51,7 +51,7 @@ def read_run(file: Path) -> tuple[pa.Table, dict[str, Any]]:
             if provenance["schema"] <= SCHEMA:
                 check_provenance(provenance)
                 n_arms = len(provenance["spec"]["bandit"]["names"])
-                wanted = run_schema(n_arms, is_stationary="moments" not in provenance["best"])
+                wanted = run_schema(n_arms, is_stationary="periods" not in provenance["best"])
                 if not content.schema_arrow.remove_metadata().equals(wanted):
                     raise ValueError("schema")
                 check_sizes(content.metadata, n_arms, file.stat().st_size)
@@ -153,25 +153,25 @@ def check_provenance(provenance: Any) -> None:
         raise ValueError("arms")
     if any(list(part) != sorted(set(part)) for part in (spec["trials"], *(p["horizons"] for p in policies))):
         raise ValueError("order")
-    if "moments" in best:
-        check_moments(best["moments"], spec)
+    if "periods" in best:
+        check_periods(best["periods"], spec)
     if not isinstance(spec["metric"], dict) or not isinstance(spec["bandit"], dict):
         raise ValueError("tables")
 
 
-def check_moments(moments: Any, spec: Any) -> None:
-    """Raise a ValueError if what a run says about its moments is not possible."""
-    starts = [moment["start"] for moment in moments]
+def check_periods(periods: Any, spec: Any) -> None:
+    """Raise a ValueError if what a run says about its periods is not possible."""
+    starts = [period["start"] for period in periods]
     longest = max(h for p in spec["policies"] for h in p["horizons"])
     if not starts or starts[0] != 0 or any(type(n) is not int or not 0 <= n < longest for n in starts):
         raise ValueError("starts")
     if starts != sorted(set(starts)):
         raise ValueError("order")
-    for moment in moments:
-        numbers = [moment["value"], *moment["weights"]]
+    for period in periods:
+        numbers = [period["value"], *period["weights"]]
         if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
             raise ValueError("numbers")
-        if len(moment["weights"]) != len(spec["bandit"]["names"]):
+        if len(period["weights"]) != len(spec["bandit"]["names"]):
             raise ValueError("arms")
 
 

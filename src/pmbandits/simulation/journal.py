@@ -147,7 +147,7 @@ class FinishedTrials:
 
     entry : the number of the policy at its horizon.
     trials, seconds : the numbers of the trials, and the computing time of each.
-    pulls, mixture : by checkpoint and arm, flat; the pulls at the ends of moments follow those at checkpoints.
+    pulls, mixture : by checkpoint and arm, flat; the pulls at the ends of periods follow those at checkpoints.
     ends : the rounds after which phases ended, and 0 for each phase that a trial has fewer than another.
     """
 

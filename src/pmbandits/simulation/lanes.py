@@ -76,7 +76,7 @@ class LanePlayer(Player):
         if self.horizon * policy.n_arms <= SHORT_PULLS:
             self.n_lanes = MOST_LANES
         self._choose = 0  # address of the kernel; 0 before it is needed, and −1 if it cannot be compiled
-        sampler, binary = sampler_arrays_of_bandit(self.moments[0].bandit), policy._memory.storage_mode == BINARY
+        sampler, binary = sampler_arrays_of_bandit(self.periods[0].bandit), policy._memory.storage_mode == BINARY
         block = 64 if self.horizon > 256 * policy.n_arms else 16 if self.horizon > 32 * policy.n_arms else 4
         self._rewards = kernels.LaneRewards(seed, _limits_of_coins(sampler, binary), block, *sampler)
 

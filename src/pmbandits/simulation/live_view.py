@@ -73,8 +73,8 @@ class FolderReader:
                 raise ValueError("size")
             self.spec: dict[str, Any] = json.loads(self._spec_file.read_bytes())
             horizons = [int(h) for h in self.spec["horizons"]]
-            self.moment_ends = _stationary_period_ends(self.spec, max(horizons))
-            wanted = Checkpoints(self.spec["checkpoints"], horizons, self.moment_ends)
+            self.period_ends = _stationary_period_ends(self.spec, max(horizons))
+            wanted = Checkpoints(self.spec["checkpoints"], horizons, self.period_ends)
             self.names = [str(name) for name in self.spec["bandit"]["names"]]
             self.trials = [int(trial) for trial in self.spec["trials"]]
             self.metric_text = str(self.spec["metric_text"])
@@ -152,7 +152,7 @@ class FolderReader:
             self._known = None
             try:
                 bandit, metric = Bandit.from_dict(self.spec["bandit"]), Distortion.from_dict(self.spec["metric"])
-                if not self.moment_ends and "segments" not in self.spec:
+                if not self.period_ends and "segments" not in self.spec:
                     self._known = metric, bandit, oracle(metric, bandit, shares=self.spec.get("shares"))
             except (ValueError, TypeError, LookupError):
                 pass  # a metric or an arm of somebody's own, or a changing world
@@ -206,7 +206,7 @@ class FolderReader:
 
 
 def _stationary_period_ends(spec: dict[str, Any], horizon: int) -> list[int]:
-    """Return the rounds after which moments end; empty if the arms are stationary."""
+    """Return the rounds after which periods end; empty if the arms are stationary."""
     starts = {int(event[0]) for event in spec.get("schedule", []) if 0 < int(event[0]) < horizon}
     if "changing" in spec["bandit"]:
         starts |= {piece.start for piece in Changing.from_dict(spec["bandit"]).pieces(horizon)} - {0}

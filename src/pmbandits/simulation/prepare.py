@@ -31,7 +31,7 @@ from pmbandits.simulation.policy_specs import PolicySpec, Recipe, metric_to_dict
 from pmbandits.simulation.python_policy import PythonPolicy
 from pmbandits.simulation.rewards import BLOCK_SIZE, GENERATOR, sampler_arrays_of_bandit
 from pmbandits.simulation.segments import IgnoringSegments, PerSegment
-from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
+from pmbandits.simulation.timeline import POLICY_METHODS, StationaryPeriod, Timeline
 
 DEFAULT_CHECKPOINTS = 40
 LARGEST_SEED = 2**63 - 1
@@ -57,13 +57,13 @@ class Experiment:
     entries: tuple[PolicyAtHorizon, ...]
     trials: tuple[int, ...]
     seed: int
-    moments: tuple[Moment, ...]
+    periods: tuple[StationaryPeriod, ...]
     find_best_mixtures: Callable[[], tuple[OracleResult, ...]] = field(repr=False)
     spec: dict[str, Any]
 
     @cached_property
     def best_mixtures(self) -> tuple[OracleResult, ...]:
-        """The best mixture of each moment; to ask for them also says so if a utility is infinite."""
+        """The best mixture of each period; to ask for them also says so if a utility is infinite."""
         return self.find_best_mixtures()
 
     @property
@@ -76,7 +76,7 @@ class Experiment:
         """SHA-256 of everything that results depend on, except the choice of trials."""
         what = {k: v for k, v in self.spec.items() if k != "trials"}
         what |= {"library": __version__, "generator": GENERATOR, "block": BLOCK_SIZE}
-        bandits = {id(moment.bandit): moment.bandit for moment in self.moments}.values()
+        bandits = {id(period.bandit): period.bandit for period in self.periods}.values()
         delays, predrawn = (
             self.timeline.delays,
             any((sampler_arrays_of_bandit(b).kinds == PREDRAWN).any() for b in bandits),
@@ -85,9 +85,9 @@ class Experiment:
             what |= {"scipy": scipy.__version__, "numpy": np.__version__}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
-    def moment_ends(self, horizon: int) -> NDArray[np.int64]:
-        """Return the rounds after which moments end, up to a horizon; none if the arms are stationary."""
-        ends = [] if self.timeline.is_stationary else [min(m.end, horizon) for m in self.moments if m.start < horizon]
+    def period_ends(self, horizon: int) -> NDArray[np.int64]:
+        """Return the rounds after which periods end, up to a horizon; none if the arms are stationary."""
+        ends = [] if self.timeline.is_stationary else [min(m.end, horizon) for m in self.periods if m.start < horizon]
         return np.array(ends, dtype=np.int64)
 
     @property
@@ -126,9 +126,9 @@ def prepare_experiment(
     seed = _validation.check_seed("seed", seed, LARGEST_SEED)
     known = parse_policies(policies, max(horizons))
     share_limits = _parse_limits(shares, cost, budget, timeline)
-    moments = timeline.moments(max(horizons))
-    best_mixtures = partial(best_mixtures_by_moment, metric, moments, share_limits, timeline.population)
-    wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [moment.end for moment in moments])
+    periods = timeline.periods(max(horizons))
+    best_mixtures = partial(best_mixtures_by_period, metric, periods, share_limits, timeline.population)
+    wanted = Checkpoints(checkpoints, horizons, [] if timeline.is_stationary else [period.end for period in periods])
     needed = sorted({POLICY_METHODS[event.verb] for event in timeline.schedule})
     entries, described = [], []
     for label, recipe in known.items():
@@ -143,7 +143,7 @@ def prepare_experiment(
             elif isinstance(recipe, PythonPolicy):
                 policy = recipe.bind(metric, timeline.initial_bandit, rounds, share_limits, needed)
             elif isinstance(recipe, Policy):
-                bandits = [moment.bandit for moment in timeline.moments(rounds)]
+                bandits = [period.bandit for period in timeline.periods(rounds)]
                 policy = bind(recipe, timeline.initial_bandit, bandits, share_limits)
                 _rehearse_schedule(policy, label, timeline)
             else:
@@ -165,7 +165,7 @@ def prepare_experiment(
         **timeline.spec,
         **({} if share_limits is None else {"shares": str(share_limits)}),
     }
-    return Experiment(timeline, metric, tuple(entries), numbers, seed, tuple(moments), best_mixtures, spec)
+    return Experiment(timeline, metric, tuple(entries), numbers, seed, tuple(periods), best_mixtures, spec)
 
 
 def _parse_limits(
@@ -191,22 +191,25 @@ def _parse_limits(
     return made if len(made) else None
 
 
-def best_mixtures_by_moment(
-    metric: Distortion, moments: Sequence[Moment], share_limits: Limits | None, population: Population | None = None
+def best_mixtures_by_period(
+    metric: Distortion,
+    periods: Sequence[StationaryPeriod],
+    share_limits: Limits | None,
+    population: Population | None = None,
 ) -> tuple[OracleResult, ...]:
-    """Return, for each moment, the best mixture of the active arms within the limits; or that of a population.
+    """Return, for each period, the best mixture of the active arms within the limits; or that of a population.
 
-    Moments with the same arms are worked out once.
+    Periods with the same arms are worked out once.
     """
     if population is not None:
         return (oracle_of_population(metric, population, share_limits).columns,)
     known: dict[tuple[int, tuple[int, ...]], OracleResult] = {}
-    for moment in moments:
-        key = id(moment.bandit), moment.playing
+    for period in periods:
+        key = id(period.bandit), period.playing
         if key not in known:
-            arms = moment.bandit_of_playing_arms
+            arms = period.bandit_of_playing_arms
             known[key] = oracle(metric, arms, shares=_limits_among(share_limits, arms))
-    return tuple(known[id(moment.bandit), moment.playing] for moment in moments)
+    return tuple(known[id(period.bandit), period.playing] for period in periods)
 
 
 def _limits_among(share_limits: Limits | None, arms: Bandit) -> Limits | None:
@@ -343,11 +346,11 @@ def _parse_trials(trials: Any) -> tuple[int, ...]:
 class Checkpoints:
     """The rounds at which results are recorded: those that were given, or so many in all.
 
-    ``moment_ends`` are the ends of moments, if there are several; then checkpoints are spaced evenly.
+    ``period_ends`` are the ends of periods, if there are several; then checkpoints are spaced evenly.
     """
 
-    def __init__(self, given: Any, horizons: list[int], moment_ends: list[int]) -> None:
-        self.horizons, self.moment_ends = horizons, moment_ends
+    def __init__(self, given: Any, horizons: list[int], period_ends: list[int]) -> None:
+        self.horizons, self.period_ends = horizons, period_ends
         self.times: list[int] | None = None
         self.count = DEFAULT_CHECKPOINTS
         if given is not None and not _validation.is_list(given):
@@ -366,10 +369,10 @@ class Checkpoints:
     def checkpoints_of_run(self, rounds: int) -> NDArray[np.int64]:
         """The checkpoints of a run; its end is always one, and so are shorter horizons."""
         if self.times is None:
-            spaced = np.linspace if self.moment_ends else np.geomspace  # where things change, all times count alike
+            spaced = np.linspace if self.period_ends else np.geomspace  # where things change, all times count alike
             times = np.unique(np.round(spaced(min(10, rounds), rounds, self.count)).astype(np.int64))
-            if len(self.moment_ends) <= self.count:
-                times = np.union1d(times, [turn for turn in self.moment_ends if turn <= rounds])
+            if len(self.period_ends) <= self.count:
+                times = np.union1d(times, [turn for turn in self.period_ends if turn <= rounds])
         else:
             times = np.array([t for t in self.times if t <= rounds], dtype=np.int64)
         ends = [h for h in self.horizons if h <= rounds]

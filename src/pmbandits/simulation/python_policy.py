@@ -22,7 +22,7 @@ from pmbandits.constraints import Limits
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.simulation.delays import DelayTable
 from pmbandits.simulation.rewards import Rewards, policy_seed
-from pmbandits.simulation.timeline import POLICY_METHODS, Event, Moment, Timeline
+from pmbandits.simulation.timeline import POLICY_METHODS, Event, StationaryPeriod, Timeline
 from pmbandits.simulation.trial import Outcome
 from pmbandits.state.timing import Stopwatch
 
@@ -127,7 +127,7 @@ class PythonPlayer:
 
     def __init__(self, policy: PythonPolicy, timeline: Timeline, seed: int, checkpoints: NDArray[np.int64]) -> None:
         self.policy, self.timeline, self.seed, self.checkpoints = policy, timeline, seed, checkpoints
-        self.names, self.moments = timeline.bandit.names, timeline.moments(int(checkpoints[-1]))
+        self.names, self.periods = timeline.bandit.names, timeline.periods(int(checkpoints[-1]))
 
     def play(self, trial: int) -> Outcome:
         """Play the trial of this number and return what it left behind."""
@@ -141,23 +141,23 @@ class PythonPlayer:
         pulled = [0] * k
         rows = self.checkpoints.tolist()
         pulls, mixture = np.zeros((len(rows), k), dtype=np.int64), np.zeros((len(rows), k))
-        moment_ends = np.zeros((0 if timeline.is_stationary else len(self.moments), k), dtype=np.int64)
+        period_ends = np.zeros((0 if timeline.is_stationary else len(self.periods), k), dtype=np.int64)
         bandit_arms = list(timeline.initial_arms)  # position in the bandit of each arm of the policy
         delays = DelayTable(timeline.delays, timeline.batch, self.seed, trial)
         late: list[tuple[int, int, int, float]] = []  # heap: round after which it comes, round of its pull, arm, reward
         row = 0
-        for number, moment in enumerate(self.moments):
-            for event in moment.events:
+        for number, period in enumerate(self.periods):
+            for event in period.events:
                 self._apply_event(policy, event, trial, bandit_arms)
-            for now in range(moment.start + 1, moment.end + 1):
+            for now in range(period.start + 1, period.end + 1):
                 step = "ask()"
                 try:
                     given = ask()
                     step = ""
                     arm = given if type(given) is int else int(given) if isinstance(given, np.integer) else -1
                     known = 0 <= arm < len(bandit_arms)
-                    if not known or not (timeline.is_stationary or bandit_arms[arm] in moment.playing):
-                        arms = self._playing_arms_text(moment, bandit_arms)
+                    if not known or not (timeline.is_stationary or bandit_arms[arm] in period.playing):
+                        arms = self._playing_arms_text(period, bandit_arms)
                         self._raise_policy_error(trial, now, f"ask() returned {_validation.short_repr(given)}; {arms}")
                     bandit_arm = bandit_arms[arm]
                     if not drawn[bandit_arm]:
@@ -178,11 +178,11 @@ class PythonPlayer:
                 if now == rows[row]:
                     shares = self._checked_mixture_of_policy(policy, trial, now, len(bandit_arms))
                     if not timeline.is_stationary:
-                        self._check_only_active_arms(shares, moment, bandit_arms, trial, now)
+                        self._check_only_active_arms(shares, period, bandit_arms, trial, now)
                     pulls[row], mixture[row, bandit_arms] = pulled, shares
                     row += 1
-            moment_ends[number : number + 1] = pulled
-        return Outcome(pulls, mixture, np.zeros(0, dtype=np.int64), watch.seconds, moment_ends)
+            period_ends[number : number + 1] = pulled
+        return Outcome(pulls, mixture, np.zeros(0, dtype=np.int64), watch.seconds, period_ends)
 
     def _apply_event(self, policy: Any, event: Event, trial: int, bandit_arms: list[int]) -> None:
         """Call the policy's method for an event of the schedule: an arm is added, paused, resumed or retired."""
@@ -199,17 +199,17 @@ class PythonPlayer:
         if event.verb == "add":
             bandit_arms.append(self.names.index(event.arm))
 
-    def _playing_arms_text(self, moment: Moment, bandit_arms: list[int]) -> str:
+    def _playing_arms_text(self, period: StationaryPeriod, bandit_arms: list[int]) -> str:
         if self.timeline.is_stationary:
             return f"the arms are 0 to {len(bandit_arms) - 1}"
-        return f"the arms that play are {', '.join(str(bandit_arms.index(i)) for i in moment.playing)}"
+        return f"the arms that play are {', '.join(str(bandit_arms.index(i)) for i in period.playing)}"
 
     def _check_only_active_arms(
-        self, shares: FloatArray, moment: Moment, bandit_arms: list[int], trial: int, now: int
+        self, shares: FloatArray, period: StationaryPeriod, bandit_arms: list[int], trial: int, now: int
     ) -> None:
         """Refuse a mixture with arms that do not play."""
         for share, bandit_arm in zip(shares, bandit_arms, strict=True):
-            if share > 1e-9 and bandit_arm not in moment.playing:
+            if share > 1e-9 and bandit_arm not in period.playing:
                 self._raise_policy_error(
                     trial, now, f"its mixture has a share of {self.names[bandit_arm]}, which does not play now"
                 )

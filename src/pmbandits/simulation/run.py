@@ -39,10 +39,10 @@ class Run:
     ``utility`` V(τ_t/t), ``pulls``, the policy's own ``mixture``, and the rounds after which its phases ended
     (``phase_ends``).
 
-    Where arms change, or come and go, time falls into moments in which nothing changes. Then ``utility`` is the mean
-    over the rounds of the utility of the shares that were played in each moment. ``regret`` is how much more the best
-    mixtures of the moments reach. There is one more column: ``declared``, by how much the policy's own mixture
-    falls short of the best mixture of the moment.
+    Where arms change, or come and go, time falls into periods in which nothing changes. Then ``utility`` is the mean
+    over the rounds of the utility of the shares that were played in each period. ``regret`` is how much more the best
+    mixtures of the periods reach. There is one more column: ``declared``, by how much the policy's own mixture
+    falls short of the best mixture of the period.
 
     With segments, the arms of a run are pairs of a segment and an arm, such as ``new: A``, and ``population`` has the
     segments. ``utility`` is that of the whole population: of the shares that were played within each segment, and the
@@ -52,7 +52,7 @@ class Run:
     ----------
     policies : the names of the policies, in the order given.
     best : the best mixture, as :func:`oracle` answers it. Where things change, its utility and weights are means over
-        the rounds, and ``moments`` has those of each moment.
+        the rounds, and ``periods`` has those of each period.
     arm_utilities : the utility of every arm alone.
     names, n_arms, horizon, trials, seed, metric, bandit, shares, library : facts about the run; ``horizon`` is the
         longest.
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def arm_utilities(self) -> FloatArray:
-        """The utility of every arm alone; where things change, the mean over the moments in which it plays."""
+        """The utility of every arm alone; where things change, the mean over the periods in which it plays."""
         return np.array(self.provenance["best"]["arms"], dtype=np.float64)
 
     def _arm_gaps(self) -> FloatArray:
@@ -110,9 +110,9 @@ class Run:
         return np.where(gaps > 1e-14 * np.abs(self.arm_utilities).max(), gaps, 0.0)
 
     @property
-    def moments(self) -> list[dict[str, Any]]:
-        """Where things change: the start of each moment, and the utility (``value``) and weights of its best mix."""
-        return list(self.provenance["best"].get("moments", ()))
+    def periods(self) -> list[dict[str, Any]]:
+        """Where things change: the start of each period, and the utility (``value``) and weights of its best mix."""
+        return list(self.provenance["best"].get("periods", ()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,12 +142,12 @@ class Run:
     @property
     def changes(self) -> tuple[int, ...]:
         """The rounds after which the arms changed, or came, or went; empty if nothing changes."""
-        return tuple(moment["start"] for moment in self.provenance["best"].get("moments", ())[1:])
+        return tuple(period["start"] for period in self.provenance["best"].get("periods", ())[1:])
 
     @property
     def is_stationary(self) -> bool:
         """Whether the arms and their schedule are stationary. Then regret is that of the paper."""
-        return "moments" not in self.provenance["best"]
+        return "periods" not in self.provenance["best"]
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def with_best_mixtures(path: Path, key: tuple[str, str], experiment: Experiment)
     if known.get("identity") == identity:
         try:
             found = tuple(_oracle_result(one, experiment) for one in known["best"])
-            if len(found) == len(experiment.moments):
+            if len(found) == len(experiment.periods):
                 experiment = replace(experiment, find_best_mixtures=lambda: found)
         except (LookupError, TypeError, ValueError):  # damaged
             pass

@@ -296,7 +296,7 @@ def summarise_run(run: Run, t: int | None) -> Summary:
     if not run.is_stationary:
         title = (
             f"{run.spec['metric_text']}: best utility {run.best.value:.6g} on average over {len(run.changes) + 1} "
-            "moments in which nothing changes.\nRegret: utility of the best mixture of each moment less that of shares "
+            "periods in which nothing changes.\nRegret: utility of the best mixture of each period less that of shares "
             "played in it, averaged over the rounds."
         )
     return Summary(title, rows, differences)

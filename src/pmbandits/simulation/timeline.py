@@ -28,7 +28,7 @@ class Event(NamedTuple):
     arm: str
 
 
-class Moment(NamedTuple):
+class StationaryPeriod(NamedTuple):
     """A stationary stretch of rounds: neither the arms change nor which of them play.
 
     ``start`` and ``end`` count the rounds that were played before. ``events`` happen at its start. ``playing`` are the
@@ -82,7 +82,7 @@ class Timeline:
 
     @property
     def is_stationary(self) -> bool:
-        """Whether arms and their schedule are stationary, so that there is a single moment."""
+        """Whether arms and their schedule are stationary, so that there is a single period."""
         return isinstance(self.bandit, Bandit) and not self.schedule
 
     @property
@@ -118,8 +118,8 @@ class Timeline:
             out["segments"] = self.population.to_dict()
         return out
 
-    def moments(self, horizon: int) -> list[Moment]:
-        """The moments of the first ``horizon`` rounds, in their order."""
+    def periods(self, horizon: int) -> list[StationaryPeriod]:
+        """The periods of the first ``horizon`` rounds, in their order."""
         changing = isinstance(self.bandit, Changing)
         pieces = self.bandit.pieces(horizon, most=MAX_PIECES) if isinstance(self.bandit, Changing) else []
         starts = {piece.start for piece in pieces} | {0, *(e.after for e in self.schedule if e.after < horizon)}
@@ -134,7 +134,7 @@ class Timeline:
                 piece += 1
             bandit = pieces[piece].bandit if changing else self.bandit
             assert isinstance(bandit, Bandit)
-            found.append(Moment(start, end, bandit, tuple(playing), events))
+            found.append(StationaryPeriod(start, end, bandit, tuple(playing), events))
         return found
 
 

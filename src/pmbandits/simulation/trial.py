@@ -25,7 +25,7 @@ from pmbandits.simulation import _kernels as kernels
 from pmbandits.simulation.delays import DelayTable
 from pmbandits.simulation.rewards import RewardStream, policy_seed, sampler_arrays_of_bandit
 from pmbandits.simulation.segments import arrival_levels
-from pmbandits.simulation.timeline import POLICY_METHODS, Moment, Timeline
+from pmbandits.simulation.timeline import POLICY_METHODS, StationaryPeriod, Timeline
 from pmbandits.state.fields import PHASE_ENDS
 from pmbandits.state.linking import kernel_address
 from pmbandits.state.timing import Stopwatch
@@ -34,16 +34,16 @@ _INITIAL_QUEUE_SIZE = 64  # initial capacity of the heap of delayed rewards
 
 
 class Outcome(NamedTuple):
-    """Result of a trial: pulls and mixture at checkpoints, ends of phases, and pulls at the end of each moment.
+    """Result of a trial: pulls and mixture at checkpoints, ends of phases, and pulls at the end of each period.
 
-    ``moment_ends`` holds the latter, one row for each moment; it is empty if the arms are stationary.
+    ``period_ends`` holds the latter, one row for each period; it is empty if the arms are stationary.
     """
 
     pulls: NDArray[np.int64]
     mixture: FloatArray
     ends: NDArray[np.int64]
     seconds: float
-    moment_ends: NDArray[np.int64]
+    period_ends: NDArray[np.int64]
 
 
 class Player:
@@ -65,9 +65,9 @@ class Player:
         self.policy, self._template, self.segment = policy._clone(), policy, segment
         self.seed, self.checkpoints = seed, checkpoints
         self.timeline = Timeline(bandit) if timeline is None else timeline
-        self.moments = self.timeline.moments(int(checkpoints[-1]))
-        self.sampler_arrays_of = {id(m.bandit): sampler_arrays_of_bandit(m.bandit) for m in self.moments}
-        self.stream = RewardStream(self.moments[0].bandit, seed)
+        self.periods = self.timeline.periods(int(checkpoints[-1]))
+        self.sampler_arrays_of = {id(m.bandit): sampler_arrays_of_bandit(m.bandit) for m in self.periods}
+        self.stream = RewardStream(self.periods[0].bandit, seed)
         self.kernel_addresses = (
             kernel_address(policy._choose_kernel, CHOOSE_SIGNATURE),
             kernel_address(policy._update, UPDATE_SIGNATURE),
@@ -130,11 +130,11 @@ class Player:
         clock = Stopwatch()
         self._reset_policy(trial)
         progress, used = _TrialProgress(self, trial, watch), self.stream.used
-        moment_ends = np.zeros((0 if self.timeline.is_stationary else len(self.moments), used.size), dtype=np.int64)
-        for number, moment in enumerate(self.moments):
-            self._start_moment(moment)
-            continues = self._play_rounds_until(moment.end, progress)
-            moment_ends[number : number + 1] = used
+        period_ends = np.zeros((0 if self.timeline.is_stationary else len(self.periods), used.size), dtype=np.int64)
+        for number, period in enumerate(self.periods):
+            self._start_stationary_period(period)
+            continues = self._play_rounds_until(period.end, progress)
+            period_ends[number : number + 1] = used
             if not continues:
                 break
         seen = int(progress.cursor[kernels.CHECKPOINT])
@@ -143,15 +143,15 @@ class Player:
             error = invalid_mixture_error(type(self.policy).__name__, progress.mixture[wrong])
             raise RuntimeError(f"in trial {trial}, after {self.checkpoints[wrong]:,} rounds: {error}")
         ends = progress.ends[progress.ends > 0].copy()
-        return Outcome(progress.pulls[:seen], progress.mixture[:seen], ends, clock.seconds, moment_ends)
+        return Outcome(progress.pulls[:seen], progress.mixture[:seen], ends, clock.seconds, period_ends)
 
-    def _start_moment(self, moment: Moment) -> None:
-        """Start a moment: switch to its arms, and apply its events to the policy."""
-        if moment.bandit is not self.stream.bandit:
-            self.stream.switch_bandit(moment.bandit, self.sampler_arrays_of[id(moment.bandit)])
-        for event in moment.events:
+    def _start_stationary_period(self, period: StationaryPeriod) -> None:
+        """Start a period: switch to its arms, and apply its events to the policy."""
+        if period.bandit is not self.stream.bandit:
+            self.stream.switch_bandit(period.bandit, self.sampler_arrays_of[id(period.bandit)])
+        for event in period.events:
             getattr(self.policy, POLICY_METHODS[event.verb])(event.arm)
-        if moment.events:
+        if period.events:
             self._update_after_arms_changed()
 
     def _update_after_arms_changed(self) -> None:
@@ -335,4 +335,4 @@ class PerSegmentPlayer:
         found = [player.play(trial) for player in self.players]
         pulls, mixture = (sum(part) for part in zip(*((one.pulls, one.mixture) for one in found), strict=True))
         seconds = sum(one.seconds for one in found)
-        return Outcome(pulls, mixture / len(found), found[0].ends[:0], seconds, found[0].moment_ends)
+        return Outcome(pulls, mixture / len(found), found[0].ends[:0], seconds, found[0].period_ends)

@@ -82,7 +82,7 @@ def _play_some_trials(player: AnyPlayer, number: int, trials: Sequence[int]) -> 
         if found is not None:
             return found
     one = player.play(trials[0])
-    rows = np.concatenate((one.pulls, one.moment_ends)).reshape(1, -1), one.mixture.reshape(1, -1), one.ends[None]
+    rows = np.concatenate((one.pulls, one.period_ends)).reshape(1, -1), one.mixture.reshape(1, -1), one.ends[None]
     return FinishedTrials(number, np.array(trials[:1], dtype=np.int64), np.array([one.seconds]), *rows)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from pmbandits._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from pmbandits.arms import wasserstein_constant as wasserstein_constant
+    from pmbandits.arms import half_wasserstein_diameter as half_wasserstein_diameter
     from pmbandits.metrics.categories import Category as Category
     from pmbandits.metrics.category_metrics import category as category
     from pmbandits.metrics.category_metrics import category_1 as category_1
@@ -89,7 +89,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
-            "pmbandits.arms": "wasserstein_constant",
+            "pmbandits.arms": "half_wasserstein_diameter",
             "pmbandits.metrics.categories": "Category",
             "pmbandits.metrics.category_metrics": "category category_1 category_2",
             "pmbandits.optimize": "gaps",

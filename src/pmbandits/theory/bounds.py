@@ -24,7 +24,12 @@ from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.schedules import check_exponents, epsilon_etc, epsilon_ucb, refinement_phases
 from pmbandits.supports import Binary
-from pmbandits.theory.deviations import Condition, deviation_at_all_times, deviation_at_fixed_n, deviation_up_to_horizon
+from pmbandits.theory.deviations import (
+    Condition,
+    deviation_valid_at_all_times,
+    deviation_valid_at_fixed_n,
+    deviation_valid_up_to_horizon,
+)
 from pmbandits.theory.instance import Gap, TiedMixturesError, facts
 from pmbandits.theory.times import (
     anytime_settling_time,
@@ -154,7 +159,7 @@ def etc_bound(
     wrong_mixture_term = (3.0 * share) ** known.q
     wrong = known.largest_loss / float(horizon) ** 2
     sharper = wrong + known.constant * known.n_arms * (2.0 * known.distance * share) ** known.q + lost
-    deviation = deviation_at_fixed_n(confidence, known.support, known.n_arms, 1.0 / float(horizon) ** 2)
+    deviation = deviation_valid_at_fixed_n(confidence, known.support, known.n_arms, 1.0 / float(horizon) ** 2)
     name = "N_13(ε)" if gap == "13" else "N(ε)"
     conditions = (
         Condition(
@@ -263,7 +268,7 @@ def _regret_bound_of_ucb_policies(
     if epsilon is None:
         q, beta = check_exponents(known.q, beta)
         epsilon = min(2.0 / k, epsilon_ucb(horizon, k, q, beta))
-    deviation = deviation_up_to_horizon(confidence, known.support, k, horizon)
+    deviation = deviation_valid_up_to_horizon(confidence, known.support, k, horizon)
     radius = deviation.radius(rho * horizon * epsilon / 4.0)
     lost = known.grid_loss(1, epsilon, "ucb")
     width = (2.0 * radius) ** q
@@ -360,7 +365,7 @@ def cirt_bound(
     else:
         ended = float(_validation.check_whole_number("refined_after", refined_after, 0))
     start = anytime_settling_time(ended, epsilon, k, branching=branching, exploration=exploration)
-    deviation = deviation_at_all_times(confidence, known.support, k, delta)
+    deviation = deviation_valid_at_all_times(confidence, known.support, k, delta)
     scale = known.anytime_scale
     grid, tracking = scale * epsilon**q, scale * float(horizon) ** -q
     conditions = (

@@ -122,7 +122,7 @@ def _paper_deviation(delta: float, at_once: float, ever: float, condition: Condi
     return Deviation("paper", lambda n: paper_radius(n, delta) if n > 0.0 else inf, at_once, ever, condition)
 
 
-def deviation_at_fixed_n(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+def deviation_valid_at_fixed_n(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) for one n that is fixed in advance, each arm failing with probability ``delta`` (as PM-ETC-M needs)."""
     if isinstance(confidence, str):
         _validation.check_choice("confidence", confidence, NAMES)
@@ -135,7 +135,7 @@ def deviation_at_fixed_n(confidence: Any, support: Support, n_arms: int, delta: 
     return _deviation_of_confidence_set(single, support, n_arms, failure, horizon=1, delta=min(delta, 1.0))
 
 
-def deviation_up_to_horizon(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
+def deviation_valid_up_to_horizon(confidence: Any, support: Support, n_arms: int, horizon: int) -> Deviation:
     """r(n) that the UCB policies use up to a horizon.
 
     The paper's radius fails with probability 2/T² for each arm and time. The paper adds these up over times, although
@@ -151,7 +151,7 @@ def deviation_up_to_horizon(confidence: Any, support: Support, n_arms: int, hori
     return _deviation_of_confidence_set(confidence, support, n_arms, min(1.0, n_arms / horizon), horizon=horizon)
 
 
-def deviation_at_all_times(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
+def deviation_valid_at_all_times(confidence: Any, support: Support, n_arms: int, delta: float) -> Deviation:
     """r(n) that CIRT uses: all arms together fail with probability ``delta``, at any time.
 
     The paper's radius is valid for a fixed n only (it takes no union over time), and the condition says so.

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmbandits import _validation
 from pmbandits._validation import FloatArray
-from pmbandits.arms import Bandit, check_bandit, wasserstein_constant
+from pmbandits.arms import Bandit, check_bandit, half_wasserstein_diameter
 from pmbandits.metrics import as_metric
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.mixtures import etc_grid, ucb_grid
@@ -141,7 +141,7 @@ def facts(metric: Distortion | str, bandit: Bandit) -> Facts:
     metric = as_metric(metric)
     support, pair = support_of_bandit(bandit), metric.holder(support_of_bandit(bandit))
     best = oracle(metric, bandit)
-    distance = wasserstein_constant(bandit)
+    distance = half_wasserstein_diameter(bandit)
     never_negative = support.lo >= 0.0 and metric.minimum().value >= 0.0
     if not never_negative and metric.shape in ("concave", "linear"):
         never_negative = bool((utilities(metric, bandit, np.eye(bandit.n_arms)) >= 0.0).all())  # lowest at a corner

@@ -21,7 +21,7 @@ from pmbandits.simulation import simulate
 from pmbandits.supports import Binary, Finite, Real, Support
 from pmbandits.tables.distributions import Atoms
 from pmbandits.theory.bounds import BOUNDS, RegretBound, cirt_bound
-from pmbandits.theory.deviations import deviation_at_all_times, deviation_up_to_horizon
+from pmbandits.theory.deviations import deviation_valid_at_all_times, deviation_valid_up_to_horizon
 from pmbandits.theory.instance import Grid, facts, support_of_bandit
 
 _POLICIES = {"pmetc": PMETC, "pmucb": PMUCB, "ceucb": CEUCB, "cirt": CIRT}
@@ -207,7 +207,7 @@ def _plan_by_bound(
         return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"no bound: {error}")
     if policy == "cirt":
         return _plan_by_cirt_bound(by, metric, bandit, target, confidence)
-    needs = deviation_up_to_horizon(confidence, known.support, known.n_arms, 10).condition
+    needs = deviation_valid_up_to_horizon(confidence, known.support, known.n_arms, 10).condition
     if not needs.holds:
         return PlanColumn(by, inf, np.nan, np.nan, np.nan, f"it needs that {needs.text}; {needs.remedy}")
     grid: Grid = "etc" if policy == "pmetc" else "ucb"
@@ -270,7 +270,7 @@ def _plan_by_cirt_bound(by: str, metric: Distortion, bandit: Bandit, target: flo
     horizon = max(settled + 1.0, (0.1 * target / scale) ** (-1.0 / known.q))
     final = scale * (epsilon**known.q + horizon**-known.q)
     note = f"with probability ≥ {bound.probability:.3g}"
-    validity = deviation_at_all_times(confidence, known.support, known.n_arms, 0.05).condition
+    validity = deviation_valid_at_all_times(confidence, known.support, known.n_arms, 0.05).condition
     if not validity.holds:
         note += f"; but its sets are not valid: it needs that {validity.text}"
     return PlanColumn(by, horizon, epsilon, bound.exploration, final, note)

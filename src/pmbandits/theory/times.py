@@ -11,7 +11,11 @@ from pmbandits import _validation
 from pmbandits.arms import Bandit
 from pmbandits.metrics.distortion import Distortion
 from pmbandits.schedules import refinement_phases
-from pmbandits.theory.deviations import deviation_at_all_times, deviation_at_fixed_n, deviation_up_to_horizon
+from pmbandits.theory.deviations import (
+    deviation_valid_at_all_times,
+    deviation_valid_at_fixed_n,
+    deviation_valid_up_to_horizon,
+)
 from pmbandits.theory.instance import Facts, Gap, facts
 
 _MAX_TIME = 2**400  # a waiting time beyond this is infinite
@@ -40,7 +44,7 @@ def exploration_rounds(
     horizon = _validation.check_whole_number("horizon", horizon, 2)
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "etc"))
     share = 1.0 / (known.n_arms * float(horizon) ** 2 * (epsilon ** -(known.n_arms - 1) + 1.0))
-    deviation = deviation_at_fixed_n(confidence, known.support, known.n_arms, share)
+    deviation = deviation_valid_at_fixed_n(confidence, known.support, known.n_arms, share)
     if deviation.name == "paper":  # r(n) = r(1)/√n, solved exactly
         return known.n_arms * (deviation.radius(1.0) / tolerance) ** 2
     return known.n_arms * _smallest_number_that_holds(lambda n: deviation.radius(float(n)) <= tolerance, 1)
@@ -101,7 +105,7 @@ def _separation_time(known: Facts, epsilon: float, rho: float, gap: Gap, confide
     tolerance = known.tolerance(known.positive_gap(epsilon, gap, "ucb"))
 
     def is_close_enough(s: int) -> bool:
-        deviation = deviation_up_to_horizon(confidence, known.support, known.n_arms, s)
+        deviation = deviation_valid_up_to_horizon(confidence, known.support, known.n_arms, s)
         return deviation.radius(rho * s * epsilon / 4.0) <= tolerance
 
     # From s = 3 on the radius at ρsε/4 rewards falls with s, whatever the set.
@@ -199,7 +203,7 @@ def refinement_time(
     """
     known = facts(metric, bandit)
     phases = refinement_phases(epsilon, branching)
-    deviation = deviation_at_all_times(confidence, known.support, known.n_arms, delta)
+    deviation = deviation_valid_at_all_times(confidence, known.support, known.n_arms, delta)
     gaps = [known.gap(2.0 ** (k - 1) / branching**k, gap, "etc") for k in range(1, phases + 1)]
     smallest = min(gaps)
     if smallest <= 0.0:

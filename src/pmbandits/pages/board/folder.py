@@ -127,7 +127,7 @@ def _events_of_trial(seen: FolderReader, phase_ends: Sequence[int]) -> list[dict
     planned = {after for after, *_ in schedule}
     marks = [(end, f"a phase ended after round {end:,}") for end in phase_ends]
     marks += [(after, f"{arm} {said_of.get(verb, verb)} after round {after:,}") for after, verb, arm in schedule]
-    changes = [turn for turn in seen.moment_ends[:-1][:_MOST_MARKS] if turn not in planned]
+    changes = [turn for turn in seen.period_ends[:-1][:_MOST_MARKS] if turn not in planned]
     marks += [(turn, f"the arms changed after round {turn:,}") for turn in changes]
     return [{"x": x, "text": text} for x, text in sorted(marks, key=lambda mark: mark[0])]
 

@@ -165,7 +165,7 @@ def parse_preference(said: str, *, formula: bool = False, loss: bool = False) ->
     except ValueError as error:
         listed = str(error).partition("; say one of these")[0]
         raise UnknownPreference(
-            f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", nearest_statements(said)
+            f"{listed[:1].upper()}{listed[1:].removesuffix('.')}.", statements_sharing_most_words(said)
         ) from None
     return {
         **_metric_without_statement(found.of_losses() if loss else found.metric),
@@ -189,10 +189,10 @@ def period_named_in_words(said: str) -> str:
     return "" if found is None else found[1] or "day"
 
 
-def nearest_statements(said: str, count: int = 3) -> list[str]:
+def statements_sharing_most_words(said: str, count: int = 3) -> list[str]:
     """The statements that have most words in common with what was said; else the first ones.
 
-    >>> nearest_statements("profit from the worst weeks")[0]
+    >>> statements_sharing_most_words("profit from the worst weeks")[0]
     'avoid the worst 10 %'
     """
     words_typed = set(re.findall(r"[a-z]{3,}", said.lower()))
