@@ -163,7 +163,7 @@ def test_what_a_kernel_needs_comes_before_it_and_the_default_policy_first() -> N
         assert all(needed < at for needed in item.needs)
     names = [str(item) for item in items]
     assert names.index("pmbandits.policies.track.choose") < names.index("pmbandits.policies.cirt.cirt.choose")
-    ucb1 = names.index("pmbandits.policies.baselines.choose_largest_index_of_ucb1_index")
+    ucb1 = names.index("pmbandits.policies.baselines.pull_arm_with_largest_index_of_ucb1_index")
     assert names.index("pmbandits.policies.cirt.cirt.choose") < ucb1
 
 
