@@ -23,7 +23,7 @@ endef
 demo: $(RUNTIME)
 	$(BIN)/pmbandits demo --out out/demo.png
 
-# What people at work run: 7 CPU minutes from a fresh clone, 2 of them for installing, lint and compiling. Compiling needs
+# What people at work run: 12 CPU minutes from a fresh clone, 3 of them for installing, lint and compiling. Compiling needs
 # the library alone, so what tests and lint need is installed beside it.
 test:
 	@$(MAKE) --no-print-directory -j 3 browser warm lint
