@@ -384,6 +384,7 @@ def test_markup_in_names_stays_text(client: Client) -> None:
 def test_a_newer_question_replaces_one_that_waits(studio: Studio) -> None:
     table = studio.tables[1]
     question = {"metrics": ["gini"], "shares": None, "level": 0.95, "loss": False, "repeat": "", "source": "x"}
+    question |= {"matters": 0.0, "by": None, "segment": None}
     helper, ends = VerdictWorker(), []
 
     def ask() -> None:
